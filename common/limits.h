@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_COMMON_LIMITS_H
+#define FSBOX_COMMON_LIMITS_H
+
+/*
+ * Every bound in the program, with its reason. What a client can make us allocate, wait for or
+ * keep has its bound here; a test goes to it and one past it.
+ */
+
+/* Paths: what the kernel takes (PATH_MAX counts the NUL). */
+#define LIMIT_PATH_BYTES 4095
+
+/* One policy: the kernel's default for mounts in one namespace (fs.mount-max) is 100,000. */
+#define LIMIT_RULES 100000
+
+/* One serialised plan: 100,000 rules of about 160 bytes. */
+#define LIMIT_PLAN_BYTES (16u << 20)
+
+/* Wire: fixed by protocol version 1. */
+#define LIMIT_FRAME_BYTES (4u << 20)
+#define LIMIT_FRAME_FDS 16
+#define LIMIT_PARAMS_BYTES (64u << 20) /* params in a sealed memfd */
+
+/* JSON: deep enough for every message with room to grow; shallow enough for any stack. */
+#define LIMIT_JSON_DEPTH 32
+#define LIMIT_JSON_ELEMENTS 1000000
+#define LIMIT_JSON_STRING_BYTES (2u << 20)
+
+/* argv and environment together: the kernel's own ceiling with an 8 MiB stack is 2 MiB. */
+#define LIMIT_ARGS_BYTES (2u << 20)
+#define LIMIT_ARGS_COUNT 65536
+
+/* Text a person chose, to be shown in lists. */
+#define LIMIT_LABEL_BYTES 128
+#define LIMIT_NAME_BYTES 64
+
+/* Supplementary groups of a peer that we carry; the kernel allows 65,536, directories use few. */
+#define LIMIT_GROUPS 256
+
+/* fsboxd: connections not yet handed on, per user; jobs; rates. Defaults, changed by fsboxd.conf. */
+#define LIMIT_CONNECTIONS_PER_UID 1024
+#define LIMIT_JOBS_PER_UID 1024
+#define LIMIT_JOBS 4096
+#define LIMIT_SPAWNS_PER_SECOND 1000
+#define LIMIT_BROKERS 256
+
+/* Helpers of one user that hang on a dead file system before we say resolver-busy. */
+#define LIMIT_STUCK_PER_UID 4
+
+/* Waiting on another process, in milliseconds. */
+#define LIMIT_RESOLVE_MS 10000
+#define LIMIT_SETUP_MS 30000
+#define LIMIT_FRAME_MS 30000   /* a frame once begun must be complete */
+#define LIMIT_HELLO_MS 10000   /* a connection must say hello */
+#define LIMIT_TEARDOWN_MS 5000 /* what cannot be killed is reported, not waited for */
+
+/* A client that does not read: bytes queued to it before its connection is closed. */
+#define LIMIT_REPLY_QUEUE_BYTES (8u << 20)
+
+/* Requests of one connection that are under way before we stop reading it. */
+#define LIMIT_REQUESTS_PER_CONNECTION 256
+
+/* One configuration file, one profile. */
+#define LIMIT_CONFIG_BYTES (1u << 20)
+#define LIMIT_PROFILE_BYTES (1u << 20)
+
+#endif
