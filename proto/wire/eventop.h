@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_PROTO_WIRE_EVENTOP_H
+#define FSBOX_PROTO_WIRE_EVENTOP_H
+
+/*
+ * Records that fsboxd hands to the recorder over a pipe: facts only, fixed layout; the recorder
+ * makes text of them. Strings may hold any bytes and are escaped by the recorder.
+ */
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/limits.h"
+#include "proto/wire/spawnop.h"
+
+enum event_kind {
+	EVENT_DAEMON_STARTED = 1,
+	EVENT_DAEMON_STOPPED,
+	EVENT_EXECUTION_STARTED,
+	EVENT_EXECUTION_FINISHED,
+	EVENT_EXECUTION_FAILED, /* a spawn that ran nothing */
+	EVENT_PEER_REFUSED,
+	EVENT_ROLE_DIED,
+	EVENT_PLACEHOLDER_LEFT, /* one could not be removed: it is not ours any more */
+	EVENT_STUCK,            /* a helper hangs and was abandoned */
+	EVENT_KIND_COUNT,
+};
+
+/*
+ * @time_ns  CLOCK_REALTIME
+ * @detail   EVENT_PEER_REFUSED, _FAILED: why; _ROLE_DIED: which; _PLACEHOLDER_LEFT: the path, cut
+ */
+struct event_message {
+	uint32_t size; /* sizeof(struct event_message) */
+	uint32_t kind; /* enum event_kind */
+	uint64_t time_ns;
+	uint64_t job;
+	uint32_t uid;
+	int32_t pid;
+	uint32_t engine;
+	uint32_t room;
+	uint32_t argc;
+	uint32_t rules;
+	uint32_t suppressed;
+	uint32_t withheld;
+	uint32_t error_kind;
+	uint32_t reserved;
+	uint8_t args_hash[32];
+	uint8_t policy_digest[32];
+	struct exit_record exited;
+	char profile[LIMIT_NAME_BYTES];
+	char command[LIMIT_NAME_BYTES];
+	char label[LIMIT_LABEL_BYTES];
+	char detail[1024];
+};
+
+const char *event_kind_name(enum event_kind kind); /* "execution.started" ... */
+
+int event_message_check(const struct event_message *message, size_t size, struct error *err);
+
+#endif
