@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_BUILDER_H
+#define FSBOX_DAEMON_SPAWNER_BUILDER_H
+
+/*
+ * The leader of a job between fork and the engine: becomes the peer entirely, makes the
+ * placeholders that the plan asks for, and turns into bwrap with our init as pid 1.
+ *
+ * It runs in a child of fsboxd that it never returns from. It may hang on a dead file system; fsboxd
+ * then kills and abandons it. What it still holds is said at each step in builder.c.
+ */
+
+#include <sys/types.h>
+
+#include "common/plan.h"
+#include "daemon/identity.h"
+#include "proto/wire/spawnop.h"
+
+/*
+ * All borrowed; the child owns its copies after fork.
+ *
+ * @plan          verified
+ * @identity      groups already without those that jobs lose
+ * @peer_pid      the requesting process, whose rlimits, nice, ioprio, scheduling, affinity and
+ *                oom_score_adj the job gets, never more (R20); checked through @peer_pidfd
+ * @mask_dir, @mask_file  sources of masks
+ * @init_fd       sealed memfd of the static init program
+ * @report_fd     pipe to fsboxd; @go_fd: pipe from fsboxd; @channel_fd: job channel
+ * @stderr_fd     where the engine's own messages go (a memfd that fsboxd reads after a failure)
+ * @switch_ids    system and root mode: become @identity; user mode: already that user
+ */
+struct builder_input {
+	const struct plan *plan;
+	const struct identity *identity;
+	enum daemon_mode mode;
+	enum engine_kind engine;
+	struct job_limits limits;
+	pid_t peer_pid;
+	int peer_pidfd;
+	const char *mask_dir;
+	const char *mask_file;
+	int init_fd;
+	int report_fd;
+	int go_fd;
+	int channel_fd;
+	int stderr_fd;
+	bool switch_ids;
+	bool detached;
+};
+
+/* Does not return. Every failure is reported over report_fd as REPORT_FAILED before _exit(125). */
+_Noreturn void builder_run(const struct builder_input *input);
+
+/*
+ * Read the static init program found at PATH into a sealed, executable memfd, done once when fsboxd
+ * starts. @ret_fd is the caller's.
+ */
+int builder_load_init(const char *path, int *ret_fd, struct error *err);
+
+#endif
