@@ -38,7 +38,7 @@ struct policy_note {
 	char *reason; /* owned; one clause, no final stop */
 };
 
-struct policy_trie; /* look-up index, private to policy.c */
+struct policy_trie; /* look-up index: common/trie.h */
 
 /*
  * @rules                 merged: sorted by depth then bytes, one for each path
@@ -69,7 +69,12 @@ struct policy {
 
 void policy_deinit(struct policy *policy);
 
-/* Build the index over policy->rules. Needed before policy_access(); again after rules changed. */
+/*
+ * Build the index over policy->rules. Needed before policy_access(), which without it answers
+ * ACCESS_NONE; again after rules changed. Fails with ERR_NOMEM, and then the old index stays.
+ *
+ * Rules need not be merged for it: of several for one path the first in the list counts.
+ */
 int policy_index(struct policy *policy, struct error *err);
 
 /* The answer for one path. */
@@ -87,7 +92,7 @@ struct verdict policy_access(const struct policy *policy, const char *path);
 
 /*
  * All rules covering PATH, deepest first: what the deciding rule shadows. Fills at most CAPACITY
- * pointers (borrowed), returns how many there are.
+ * pointers (borrowed), returns how many there are. Of several rules for one path only the first.
  */
 size_t policy_covering(const struct policy *policy, const char *path, const struct rule **ret_rules,
 		       size_t capacity);
@@ -95,8 +100,11 @@ size_t policy_covering(const struct policy *policy, const char *path, const stru
 int policy_add_note(struct policy *policy, const char *path, const char *reason, struct error *err);
 
 /*
- * The canonical text that policyDigest is taken over: the network mode, then one line for each rule
- * (access, source, kind of node, path, where bound from), all paths escaped. Appended to OUT.
+ * The canonical text that policyDigest is taken over: the network mode; one line for each rule
+ * (access, source, kind of node, what if absent, path, where bound from or `-`); one for each regular
+ * expression and final read-only path. Blanks, backslashes and bytes outside printable ASCII are
+ * written as \xNN, so that a line has one reading. Appended to OUT; fails with ERR_NOMEM when it does
+ * not fit.
  */
 struct buf;
 int policy_canonical_text(const struct policy *policy, struct buf *out, struct error *err);

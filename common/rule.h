@@ -55,9 +55,11 @@ enum absent_mode {
  * @origin       owned or NULL; for people: "profile generic", "--deny", "fsboxd.conf line 3"
  * @bind_source  owned or NULL; the tree shown at @path when it is not @path itself (a private cache)
  * @real         owned or NULL; where @path really is when a look-up went through links
+ * @link         owned or NULL; where the link itself really is when the last component of @path is one
  * @type         what is there, at the end of all links
  * @optional     a grant whose path may be absent: then it is dropped, else that is an error
  * @denied_link  set by policy_settle(): the rule stands on a link node (its target has its own rule)
+ * @host         the machine's or fsbox's own (RULE_MANDATORY): nothing lifts it, whatever its source
  */
 struct rule {
 	char *path;
@@ -66,10 +68,12 @@ struct rule {
 	char *origin;
 	char *bind_source;
 	char *real;
+	char *link;
 	enum node_type type;
 	enum absent_mode absent;
 	bool optional;
 	bool denied_link;
+	bool host;
 };
 
 struct rule_list {
@@ -101,8 +105,8 @@ int rule_list_add_take(struct rule_list *list, struct rule *rule, struct error *
 
 /*
  * One rule for each normal path, in order: highest source wins, then the more restrictive access;
- * sorted by depth, then by bytes. Paths that do not normalise are dropped. RET_MERGED owns copies.
- * The result does not depend on the order of CANDIDATES.
+ * sorted by depth, then by bytes. Paths that do not normalise are dropped. RET_MERGED owns copies; it
+ * must hold nothing and be another list than CANDIDATES, on whose order the result does not depend.
  */
 int rule_list_merge(struct rule_list *ret_merged, const struct rule_list *candidates,
 		    struct error *err);
