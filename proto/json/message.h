@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_PROTO_JSON_MESSAGE_H
+#define FSBOX_PROTO_JSON_MESSAGE_H
+
+/*
+ * Protocol version 1 as C structs: what clients ask and what the broker answers.
+ *
+ * docs/fsbox-protocol(7) says what each field means to people, fsbox-1.schema.json how it looks on the
+ * wire; tests hold both against the tables behind these structs.
+ *
+ * Conventions, for every struct here:
+ *   - char * is owned heap text without NUL inside; NULL where an optional field is absent. Paths,
+ *     arguments and variables may hold any bytes but NUL; on the wire {"b64":"..."} where they are not
+ *     UTF-8. All other text is UTF-8.
+ *   - a list is {items, count, capacity}, owned; an absent list is empty. List items are never NULL.
+ *   - an optional struct is an owned pointer, NULL when absent; plain members are always there.
+ *   - an optional number or boolean is 0 or false when absent, unless said otherwise.
+ *   - an int named ..._fd is an owned descriptor, -1 when absent. Decoding claims it from the frame's
+ *     fdset; encoding puts a duplicate into the outgoing one; deinit closes it.
+ *   - start from the _INIT macro where a struct has one, else from zeroes: that is the absent state.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+#include "common/limits.h"
+#include "common/policy.h"
+#include "common/rule.h"
+#include "proto/wire/fdset.h"
+#include "proto/wire/spawnop.h"
+
+#define PROTOCOL_VERSION 1
+
+struct json_doc;
+struct json_value;
+struct policy_context; /* common/context.h */
+
+/*	 symbol		name		member		what it does, for the manual */
+#define METHODS(X)                                                                        \
+	X(METHOD_HELLO, "hello", hello, "agree on the protocol; must come first")         \
+	X(METHOD_SPAWN, "spawn", spawn, "run a command in a sandbox")                     \
+	X(METHOD_WAIT, "wait", wait, "answer when a job has ended")                       \
+	X(METHOD_SIGNAL, "signal", signal, "send a signal to a job's command")            \
+	X(METHOD_LIST, "list", list, "the caller's jobs; an administrator's all")         \
+	X(METHOD_INSPECT, "inspect", inspect, "one job in detail")                        \
+	X(METHOD_STATUS, "status", status, "the daemon: counters, frozen facts, engines") \
+	X(METHOD_DETECT, "detect", detect, "which engines work on this machine now")      \
+	X(METHOD_POLICY, "policy", policy, "what a spawn would enforce; nothing is run")  \
+	X(METHOD_WHY, "why", why, "which rule decides about a path or a host")
+
+#define X(symbol, name, member, text) symbol,
+enum method { METHOD_NONE = 0, METHODS(X) METHOD_COUNT };
+#undef X
+
+const char *method_name(enum method method);    /* "spawn"; "" when out of range */
+const char *method_meaning(enum method method); /* one line for the manual */
+enum method method_from_name(const char *name); /* METHOD_NONE when there is none */
+
+/* ---- parts --------------------------------------------------------------------------- */
+
+/* A variable: on the wire a member of an object, or "NAME=VALUE" where a name is not UTF-8. */
+struct env_var {
+	char *name; /* not empty, no '=' */
+	char *value;
+};
+
+struct env_list {
+	struct env_var *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* Append copies. Fails with ERR_NOMEM, ERR_INVALID (empty name or '=' in it). */
+int env_list_add(struct env_list *list, const char *name, const char *value, struct error *err);
+/* The value of the last variable called NAME, or NULL. Borrowed. */
+const char *env_list_get(const struct env_list *list, const char *name);
+void env_list_deinit(struct env_list *list);
+
+/* A path of a request: on the wire a string, or {path, absent, optional}. */
+struct path_entry {
+	char *path; /* absolute; otherwise as given */
+	enum absent_mode absent;
+	bool optional; /* may be missing: then dropped without a word */
+};
+
+struct path_entry_list {
+	struct path_entry *items;
+	size_t count;
+	size_t capacity;
+};
+
+int path_entry_list_add(struct path_entry_list *list, const char *path, struct error *err);
+void path_entry_list_deinit(struct path_entry_list *list);
+
+struct msg_paths {
+	struct path_entry_list read_write; /* "readWrite" */
+	struct path_entry_list read_only;  /* "readOnly" */
+	struct path_entry_list deny;
+};
+
+/*
+ * @mode      NET_UNSET when the caller left it to the profile
+ * @allow     host patterns for mode proxy; @deny wins
+ * @forward   loopback ports of the host to be reachable inside
+ * @loopback  publish on loopback TCP too
+ */
+struct port_list {
+	uint32_t *items;
+	size_t count;
+	size_t capacity;
+};
+
+enum net_choice { NET_CHOICE_UNSET = 0, NET_CHOICE_NONE, NET_CHOICE_PROXY, NET_CHOICE_HOST };
+
+struct msg_net {
+	enum net_choice mode; /* net_choice_mode() */
+	struct string_list allow;
+	struct string_list deny;
+	struct port_list forward;
+	bool loopback;
+};
+
+/* False for NET_CHOICE_UNSET. */
+bool net_choice_mode(enum net_choice choice, enum net_mode *ret_mode);
+enum net_choice net_choice_from_mode(enum net_mode mode);
+
+/* 0: not limited by the caller. "cpus" is an integer or a decimal string like "1.5". */
+struct msg_limits {
+	uint64_t memory_bytes;
+	uint64_t wall_ms;
+	uint32_t pids;
+	uint32_t cpus_milli; /* "cpus" */
+};
+
+struct msg_tty {
+	uint32_t rows;
+	uint32_t cols;
+};
+
+/* "stdin", "stdout", "stderr": a descriptor, or -1 for "null" and absent. */
+struct msg_stdio {
+	int in_fd;
+	int out_fd;
+	int err_fd;
+};
+
+struct msg_engine {
+	enum engine_kind name;
+	bool supported;  /* built for this platform */
+	bool available;  /* works now */
+	bool is_default; /* "default" */
+	char *reason;    /* why not available */
+};
+
+struct msg_engine_list {
+	struct msg_engine *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* ---- hello --------------------------------------------------------------------------- */
+
+struct hello_params {
+	uint32_t protocol;
+	char *client; /* program and version, for people */
+};
+
+struct hello_limits {
+	uint64_t frame_bytes;
+	uint64_t params_bytes;
+	uint32_t frame_fds;
+	uint32_t requests; /* of one connection at a time */
+};
+
+struct hello_result {
+	uint32_t protocol;
+	char *server; /* "fsbox 0.1.0" */
+	enum daemon_mode mode;
+	struct msg_engine_list engines;
+	struct string_list features;
+	struct hello_limits limits;
+	uint32_t uid; /* as whom the caller is known */
+};
+
+/* ---- spawn, policy ------------------------------------------------------------------- */
+
+/*
+ * @argv        at least one; argv[0] absolute, or a name looked up on the job's PATH
+ * @cwd         absolute
+ * @env         the caller's environment: withheld by name as the profile says
+ * @env_set     "envSet": set on top, never withheld
+ * @env_pass    "envPass": names of @env that are not withheld
+ * @profile     a name, or the absolute path of a profile file; NULL: the default
+ * @context     botmux profile only; NULL when absent
+ * @socket_allow  "socketAllow": known dangerous sockets that stay reachable
+ * @engine      ENGINE_DEFAULT when absent
+ * @umask       as a number; -1 when absent
+ * @lifeline_fd "lifeline": when its other end closes, the job ends
+ * @grant_fd    "grant": where a grant's token is read from
+ * @session     joins a session; NULL: none
+ */
+struct spawn_params {
+	struct string_list argv;
+	char *cwd;
+	struct env_list env;
+	struct env_list env_set;
+	struct string_list env_pass;
+	char *profile;
+	struct policy_context *context;
+	struct msg_paths paths;
+	struct string_list socket_allow;
+	struct msg_net net;
+	struct msg_limits limits;
+	struct msg_tty *tty;
+	struct msg_stdio stdio;
+	int lifeline_fd;
+	int grant_fd;
+	enum engine_kind engine;
+	char *label;
+	char *session;
+	int32_t umask;
+	bool allow_home;       /* "allowHome" */
+	bool allow_git_config; /* "allowGitConfig" */
+	bool detach;
+	bool dry_run; /* "dryRun" */
+};
+
+#define MSG_STDIO_INIT                                  \
+	{                                               \
+		.in_fd = -1, .out_fd = -1, .err_fd = -1 \
+	}
+#define SPAWN_PARAMS_INIT                                                               \
+	{                                                                               \
+		.stdio = MSG_STDIO_INIT, .lifeline_fd = -1, .grant_fd = -1, .umask = -1 \
+	}
+
+/* `policy`: the params of a spawn; argv and cwd may be left out. */
+struct policy_params {
+	struct spawn_params spawn;
+};
+
+/* What is enforced; @unenforced names those of the members that this machine cannot hold. */
+struct limits_result {
+	uint64_t memory_bytes;
+	uint64_t wall_ms;
+	uint32_t pids;
+	uint32_t cpus_milli;
+	struct string_list unenforced;
+};
+
+/* One rule; on the wire of `policy` the tuple [path, access, source]. */
+struct msg_rule {
+	char *path;
+	enum access access;
+	enum rule_source source;
+	char *origin; /* for people: where it came from; not in the tuple */
+};
+
+struct msg_rule_list {
+	struct msg_rule *items;
+	size_t count;
+	size_t capacity;
+};
+
+struct msg_note {
+	char *path;
+	char *reason;
+};
+
+struct msg_note_list {
+	struct msg_note *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* One plan operation. */
+struct msg_plan_op {
+	char *op; /* "bind", "mask-dir" ... */
+	char *path;
+	char *source;
+	struct string_list flags; /* "read-only", "placeholder" ... */
+};
+
+struct msg_plan_op_list {
+	struct msg_plan_op *items;
+	size_t count;
+	size_t capacity;
+};
+
+/*
+ * @bwrap      argument vector without the command; empty when not for this engine
+ * @seatbelt   profile text; NULL when not for this engine
+ */
+struct policy_result {
+	struct msg_rule_list rules;
+	enum net_mode net;
+	enum engine_kind engine;
+	enum room_kind room;
+	char *policy_digest;                           /* "policyDigest": 64 hexadecimal digits */
+	struct string_list suppressed_authority_paths; /* "suppressedAuthorityPaths" */
+	struct string_list write_regexes;              /* "writeRegexes" */
+	struct string_list deny_regexes;               /* "denyRegexes" */
+	struct string_list final_read_only_paths;      /* "finalReadOnlyPaths" */
+	struct msg_note_list notes;
+	struct string_list withheld; /* names of variables */
+	struct string_list warnings;
+	struct msg_plan_op_list plan;
+	struct string_list bwrap;
+	char *seatbelt;
+};
+
+/*
+ * Of a dry run only @engine, @room, @policy_digest, @rules, the lists and @policy are there.
+ *
+ * @cookie   32 hexadecimal digits; with it the job may be asked about from another connection
+ * @pid      pid 1 of the job, as the caller's pid namespace shows it
+ * @pidfd    "pidfd": of pid 1
+ * @rules    how many
+ */
+struct spawn_result {
+	uint64_t job;
+	char *cookie;
+	int32_t pid;
+	int pidfd_fd;
+	enum engine_kind engine;
+	enum room_kind room;
+	char *policy_digest;
+	uint32_t rules;
+	struct msg_note_list suppressed;
+	struct string_list withheld;
+	struct string_list warnings;
+	struct limits_result limits;
+	struct policy_result *policy;
+};
+
+#define SPAWN_RESULT_INIT      \
+	{                      \
+		.pidfd_fd = -1 \
+	}
+
+/* ---- wait, signal, list, inspect ----------------------------------------------------- */
+
+/* @cookie  needed for a job of another connection unless the caller's uid owns it; may be NULL */
+struct wait_params {
+	uint64_t job;
+	char *cookie;
+};
+
+struct msg_usage {
+	uint64_t user_ms;
+	uint64_t sys_ms;
+	uint64_t max_rss_kib;
+};
+
+/* Also the notification `exited`. */
+struct wait_result {
+	uint64_t job;
+	enum exit_reason reason;
+	uint32_t code;   /* EXIT_EXITED */
+	uint32_t signal; /* EXIT_SIGNALED */
+	bool core_dumped;
+	uint64_t wall_ms;
+	struct msg_usage usage;
+	struct string_list planted;
+	uint32_t repaired;
+};
+
+/* From and to the fixed-layout record. */
+void wait_result_from_record(struct wait_result *ret_result, uint64_t job,
+			     const struct exit_record *record);
+
+struct signal_params {
+	uint64_t job;
+	char *cookie;
+	uint32_t signal;
+};
+
+struct signal_result {
+	bool none; /* an empty object on the wire */
+};
+
+/* @all  also of other users; administrators only */
+struct list_params {
+	bool all;
+};
+
+struct msg_job {
+	uint64_t job;
+	uint32_t uid;
+	int32_t pid;
+	enum job_state state;
+	char *profile;
+	char *command; /* last component of argv[0], nothing else of it */
+	char *label;
+	uint64_t started_ms; /* "startedMs": since 1970 */
+	enum engine_kind engine;
+	enum room_kind room;
+	bool detached;
+};
+
+struct msg_job_list {
+	struct msg_job *items;
+	size_t count;
+	size_t capacity;
+};
+
+struct list_result {
+	struct msg_job_list jobs;
+};
+
+struct inspect_params {
+	uint64_t job;
+	char *cookie;
+};
+
+/* What only the broker that started a job knows is absent for others. @exited: it is over. */
+struct inspect_result {
+	struct msg_job job;
+	char *cwd;
+	char *policy_digest;
+	uint32_t rules;
+	struct msg_note_list suppressed;
+	struct string_list withheld;
+	struct string_list warnings;
+	struct limits_result limits;
+	struct wait_result *exited;
+};
+
+/* ---- status, detect ------------------------------------------------------------------ */
+
+struct status_params {
+	bool none;
+};
+
+struct status_counters {
+	uint32_t brokers;
+	uint32_t connections;
+	uint32_t jobs;
+	uint32_t jobs_of_uid; /* "jobsOfUid" */
+	uint64_t spawns;
+	uint64_t failures;
+	uint64_t refused_peers; /* "refusedPeers" */
+	uint32_t placeholders;
+	uint32_t stuck;
+};
+
+/*
+ * @facts        frozen facts about the caller's host: home, XDG_CONFIG_HOME ...
+ * @unenforced   promises that this machine cannot hold, one clause each
+ */
+struct status_result {
+	char *version;
+	enum daemon_mode mode;
+	uint32_t uid;
+	uint64_t started_ms;
+	uint64_t uptime_ms;
+	bool recorder_up; /* "recorderUp" */
+	struct status_counters counters;
+	struct env_list facts;
+	struct msg_engine_list engines;
+	struct string_list unenforced;
+	char *default_profile; /* "defaultProfile" */
+	enum net_mode max_net; /* "maxNet" */
+};
+
+struct detect_params {
+	bool none;
+};
+
+struct detect_result {
+	struct msg_engine_list engines;
+	struct string_list unenforced;
+};
+
+/* ---- why ----------------------------------------------------------------------------- */
+
+/*
+ * Exactly one of @path and @host. About a running job when @job is not 0; otherwise about the
+ * policy that SPAWN would get (its fields stand beside the others on the wire; argv not needed).
+ */
+struct why_params {
+	struct spawn_params spawn;
+	uint64_t job;
+	char *cookie;
+	char *path;
+	char *host;
+};
+
+#define WHY_PARAMS_INIT           \
+	{                         \
+		SPAWN_PARAMS_INIT \
+	}
+
+/*
+ * @access    "readWrite" "readOnly" "deny" "none" for a path; "allowed" "denied" for a host
+ * @rule      the one that decided; NULL when none covers the path
+ * @shadowed  covers the path too, deepest first
+ * @real      where the path really is, when links lead elsewhere
+ * @type      what is there: "file", "directory", "absent" ...
+ * @mask      how a deny is held: "mask-dir", "placeholder" ...
+ * @hint      what to do about it; one sentence
+ */
+struct why_result {
+	char *access;
+	struct msg_rule *rule;
+	struct msg_rule_list shadowed;
+	char *real;
+	char *type;
+	char *mask;
+	char *hint;
+};
+
+/* ---- errors -------------------------------------------------------------------------- */
+
+/*
+ * @code      JSON-RPC's number: error_rpc_code(kind)
+ * @message   for people
+ * @errnum    "errno", 0 when there is none
+ * @stage     of setup-failed: "placeholder", "bwrap", "exec" ...
+ * @path      what it was about
+ * @indexes   descriptors of the frame that were refused (stdio-relay, descriptor-refused)
+ * @hint      what to do about it
+ */
+struct index_list {
+	uint32_t *items;
+	size_t count;
+	size_t capacity;
+};
+
+struct error_reply {
+	int32_t code;
+	char *message;
+	enum error_kind kind;
+	uint32_t errnum;
+	char *stage;
+	char *path;
+	struct index_list indexes;
+	char *hint;
+};
+
+int error_rpc_code(enum error_kind kind);
+
+/* REPLY from ERR. STAGE, PATH, HINT may be NULL; copied. Fails with ERR_NOMEM. */
+int error_reply_set(struct error_reply *ret_reply, const struct error *err, const char *stage,
+		    const char *path, const char *hint, struct error *fail);
+/* Back into ERR; returns -kind. */
+int error_reply_to_error(const struct error_reply *reply, struct error *err);
+void error_reply_deinit(struct error_reply *reply);
+
+/* ---- messages ------------------------------------------------------------------------ */
+
+#define MESSAGE_ID_BYTES 64
+
+/* A request's id: an integer or a string of at most MESSAGE_ID_BYTES bytes. */
+struct message_id {
+	enum { MESSAGE_ID_NONE = 0, MESSAGE_ID_NUMBER, MESSAGE_ID_STRING } kind;
+	int64_t number;
+	char text[MESSAGE_ID_BYTES + 1];
+};
+
+#define MESSAGE_ID(n)                                    \
+	{                                                \
+		.kind = MESSAGE_ID_NUMBER, .number = (n) \
+	}
+
+bool message_id_equal(const struct message_id *a, const struct message_id *b);
+
+enum message_kind {
+	MESSAGE_REQUEST = 1,
+	MESSAGE_RESULT,
+	MESSAGE_ERROR,
+	MESSAGE_EXITED, /* the one notification of version 1 */
+};
+
+/*
+ * One parsed frame, before its body is decoded.
+ *
+ * @method  of a request; METHOD_NONE for a method we do not know
+ * @error   of MESSAGE_ERROR
+ */
+struct message {
+	enum message_kind kind;
+	struct message_id id;
+	enum method method;
+	struct error_reply error;
+	struct json_doc *doc;          /* owned */
+	const struct json_value *body; /* params or result, in doc */
+	struct fdset fds;              /* not yet claimed */
+};
+
+/*
+ * Parse one frame's payload.
+ *
+ * @text, @size  borrowed; not needed afterwards
+ * @fds          the frame's descriptors, moved into the message; may be NULL
+ *
+ * Fails with ERR_BAD_JSON (not the JSON we allow), ERR_INVALID (not a message of ours),
+ * ERR_UNKNOWN_METHOD. Whatever happens MESSAGE may be deinited, and message->id is the request's id
+ * as far as one could be read, so that an error can be answered to it. Params in a memfd (paramsFd)
+ * are checked for seals and size, mapped and parsed here.
+ */
+int message_parse(struct message *ret_message, const char *text, size_t size, struct fdset *fds,
+		  struct error *err);
+void message_deinit(struct message *message); /* closes unclaimed descriptors */
+
+#define X(symbol, name, member, text) struct member##_params member;
+union method_params {
+	METHODS(X)
+};
+#undef X
+
+#define X(symbol, name, member, text) struct member##_result member;
+union method_result {
+	METHODS(X)
+};
+#undef X
+
+/* The absent state of a method's params or result. */
+void method_params_init(enum method method, union method_params *params);
+void method_params_deinit(enum method method, union method_params *params);
+void method_result_init(enum method method, union method_result *result);
+void method_result_deinit(enum method method, union method_result *result);
+
+/*
+ * Decode a request's params (by message->method) or a result (METHOD is what the caller asked with
+ * this id). Every descriptor of the frame must be named exactly once. On failure nothing needs
+ * releasing. Fails with ERR_INVALID, naming the member ("params.paths.deny[3].absent: ..."),
+ * ERR_BAD_FRAME (descriptors), ERR_NOMEM.
+ */
+int message_decode_params(struct message *message, union method_params *ret_params,
+			  struct error *err);
+int message_decode_result(struct message *message, enum method method,
+			  union method_result *ret_result, struct error *err);
+int message_decode_exited(struct message *message, struct wait_result *ret_exited,
+			  struct error *err);
+void wait_result_deinit(struct wait_result *result);
+
+/*
+ * Append a payload to OUT, and duplicates of descriptors to FDS (NULL where the message has none).
+ * Fails with ERR_NOMEM (OUT's ceiling), ERR_INVALID (a struct that the protocol cannot express),
+ * ERR_SYSTEM; OUT and FDS are then to be thrown away. The params of a request that do not fit into a
+ * frame are put into a sealed memfd.
+ */
+int message_encode_request(struct buf *out, struct fdset *fds, const struct message_id *id,
+			   enum method method, const union method_params *params,
+			   struct error *err);
+int message_encode_result(struct buf *out, struct fdset *fds, const struct message_id *id,
+			  enum method method, const union method_result *result, struct error *err);
+/* @id  MESSAGE_ID_NONE where the request's could not be read */
+int message_encode_error(struct buf *out, const struct message_id *id,
+			 const struct error_reply *reply, struct error *err);
+int message_encode_exited(struct buf *out, const struct wait_result *exited, struct error *err);
+
+#endif
