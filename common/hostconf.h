@@ -6,7 +6,8 @@
  * fsboxd.conf(5): lines of text to a struct, for fsboxd and broker alike. Pure: the caller reads
  * the files and calls hostconf_parse() once for each, in order.
  *
- * HOSTCONF_KEYS is the one table of keys: parser, defaults, manual and completion come from it.
+ * One table in hostconf.c lists the keys: parser, defaults, manual and completion come from it
+ * (hostconf_keys()).
  */
 
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 
 #include "common/error.h"
 #include "common/policy.h"
+#include "common/units.h" /* IWYU pragma: export */
 
 enum hostconf_choice_root_peers { ROOT_PEERS_REFUSE = 0, ROOT_PEERS_SERVE };
 enum hostconf_choice_audit { AUDIT_BEST_EFFORT = 0, AUDIT_REQUIRED };
@@ -58,10 +60,10 @@ struct hostconf {
 	struct string_list env_pass;
 	struct hostconf_env *host_env;
 	size_t host_env_count;
-	char *upstream_proxy; /* NULL: none */
-	struct string_list
-		drop_groups; /* key drop-group: groups jobs lose besides the fixed list */
-	uint32_t log_level;  /* 0 error, 1 warning, 2 info, 3 debug */
+	char *upstream_proxy;           /* NULL: none */
+	struct string_list drop_groups; /* key drop-group: lost by jobs besides the fixed list */
+	uint32_t log_level;             /* 0 error, 1 warning, 2 info, 3 debug */
+	uint64_t spoken;                /* bit per key: set by a file of the host, not a user's */
 };
 
 /* Defaults in every field. Fails with ERR_NOMEM. */
@@ -69,13 +71,14 @@ int hostconf_init(struct hostconf *conf, struct error *err);
 void hostconf_deinit(struct hostconf *conf);
 
 /*
- * Apply the lines of one file on top of CONF. List keys append, others replace.
+ * Apply the lines of one file on top of CONF. List keys append, others replace; a key that is no
+ * list may stand once in a file.
  *
- * @text, @size  the file's bytes, not terminated
+ * @text, @size  the file's bytes, not terminated; at most LIMIT_CONFIG_BYTES
  * @name         the file's name, for messages
  * @user_file    true for a user's own file in user mode: it may only make things stricter where the
  *               host's file has spoken (max-net lower, more denies, smaller limits); anything else
- *               is an error
+ *               is an error. Where the host is silent the user decides.
  *
  * Fails with ERR_CONFIG: "NAME:LINE: key 'x': why". CONF is then unusable but may be deinited.
  */
@@ -90,9 +93,5 @@ struct hostconf_key {
 	const char *help;
 };
 const struct hostconf_key *hostconf_keys(size_t *ret_count);
-
-/* Durations "500ms 20s 5m 1h" and sizes "512K 2G" (binary units); shared with fsboxctl. */
-bool parse_duration_ms(const char *text, uint64_t *ret_ms);
-bool parse_size_bytes(const char *text, uint64_t *ret_bytes);
 
 #endif

@@ -62,6 +62,7 @@
 
 /* One configuration file, one profile. */
 #define LIMIT_CONFIG_BYTES (1u << 20)
+#define LIMIT_CONFIG_LINE_BYTES 8192 /* the longest path, every byte escaped */
 #define LIMIT_PROFILE_BYTES (1u << 20)
 
 #endif

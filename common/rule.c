@@ -181,17 +181,22 @@ int rule_list_add_take(struct rule_list *list, struct rule *rule, struct error *
 	return 0;
 }
 
-struct rule *rule_list_add(struct rule_list *list, const char *path, enum access access,
-			   enum rule_source source, const char *origin, struct error *err)
+int rule_list_append(struct rule_list *list, const char *path, enum access access,
+		     enum rule_source source, const char *origin, struct error *err)
 {
 	struct rule rule = { .access = access, .source = source };
 
 	if (!copy_text(&rule.path, path) || !copy_text(&rule.origin, origin)) {
 		rule_deinit(&rule);
-		(void)error_set(err, ERR_NOMEM, 0, "no memory for a rule");
-		return NULL;
+		return error_set(err, ERR_NOMEM, 0, "no memory for a rule");
 	}
-	if (rule_list_add_take(list, &rule, err) < 0)
+	return rule_list_add_take(list, &rule, err);
+}
+
+struct rule *rule_list_add(struct rule_list *list, const char *path, enum access access,
+			   enum rule_source source, const char *origin, struct error *err)
+{
+	if (rule_list_append(list, path, access, source, origin, err) < 0)
 		return NULL;
 	return &list->rules[list->count - 1];
 }

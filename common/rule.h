@@ -100,6 +100,10 @@ void rule_list_deinit(struct rule_list *list);
 struct rule *rule_list_add(struct rule_list *list, const char *path, enum access access,
 			   enum rule_source source, const char *origin, struct error *err);
 
+/* The same, for who has no use for the rule: 0 or -kind. */
+int rule_list_append(struct rule_list *list, const char *path, enum access access,
+		     enum rule_source source, const char *origin, struct error *err);
+
 /* Append RULE; it is the list's even when this fails. */
 int rule_list_add_take(struct rule_list *list, struct rule *rule, struct error *err);
 
