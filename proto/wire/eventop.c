@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/wire/eventop.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "common/scope.h"
+
+_Static_assert(sizeof(struct event_message) <= PIPE_BUF, "event_message is written atomically");
+
+static const char *const event_names[EVENT_KIND_COUNT] = {
+	[EVENT_DAEMON_STARTED] = "daemon.started",
+	[EVENT_DAEMON_STOPPED] = "daemon.stopped",
+	[EVENT_EXECUTION_STARTED] = "execution.started",
+	[EVENT_EXECUTION_FINISHED] = "execution.finished",
+	[EVENT_EXECUTION_FAILED] = "execution.failed",
+	[EVENT_PEER_REFUSED] = "peer.refused",
+	[EVENT_ROLE_DIED] = "role.died",
+	[EVENT_PLACEHOLDER_LEFT] = "placeholder.left",
+	[EVENT_STUCK] = "helper.stuck",
+};
+
+const char *event_kind_name(enum event_kind kind)
+{
+	if ((size_t)kind >= ARRAY_SIZE(event_names) || !event_names[kind])
+		return "unknown";
+	return event_names[kind];
+}
+
+static int texts_check(const struct event_message *message, struct error *err)
+{
+	const struct {
+		const char *text;
+		size_t size;
+		const char *what;
+	} texts[] = {
+		{ message->profile, sizeof(message->profile), "profile" },
+		{ message->command, sizeof(message->command), "command" },
+		{ message->label, sizeof(message->label), "label" },
+		{ message->detail, sizeof(message->detail), "detail" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (!memchr(texts[i].text, '\0', texts[i].size))
+			return error_set(err, ERR_BAD_FRAME, 0, "event: %s is not terminated",
+					 texts[i].what);
+	return 0;
+}
+
+int event_message_check(const struct event_message *message, size_t size, struct error *err)
+{
+	if (size != sizeof(*message) || message->size != sizeof(*message))
+		return error_set(err, ERR_BAD_FRAME, 0, "event of %zu bytes, must be %zu", size,
+				 sizeof(*message));
+	if (message->kind < EVENT_DAEMON_STARTED || message->kind >= EVENT_KIND_COUNT)
+		return error_set(err, ERR_BAD_FRAME, 0, "event of unknown kind %u", message->kind);
+	/* Not every event is about a job: zero stands for none in what follows. */
+	if (message->engine > ENGINE_SEATBELT || message->room > ROOM_UNSUPPORTED ||
+	    message->error_kind > ERROR_KIND_COUNT || message->exited.reason > EXIT_LOST ||
+	    message->exited.core_dumped > 1 || message->reserved != 0)
+		return error_set(err, ERR_BAD_FRAME, 0, "event of kind %u: a value out of range",
+				 message->kind);
+	return texts_check(message, err);
+}
