@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of our own for tests of the whole daemon.
+
+As root, a test program runs in its own mount and process namespace: /etc is a copy with users of
+ours, /home, /run, /var/lib and /var/log are fresh. The host never sees a user, a group or a file of
+them, and whatever a test left running ends with it. fsboxd and its clients live in there together,
+as they do on a host (a client in other namespaces would be refused).
+
+Without root only user mode can be tried, as the user who calls, with projects in a folder of our own.
+
+A test program registers functions with @case and ends with main(). A case fails by an exception,
+ends early with Skip, and its name carries the number of the requirement it holds (r6_...).
+"""
+
+import contextlib
+import functools
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.environ.get("FSBOX_BUILD", "")
+FSBOXD = os.path.join(BUILD, "daemon/fsboxd")
+FSBOXCTL = os.path.join(BUILD, "client/fsboxctl")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+IS_ROOT = os.geteuid() == 0
+
+# name: (uid, groups besides its own)
+USERS = {
+    "fsbxa": (61501, ["fsbox"]),
+    "fsbxb": (61502, ["fsbox"]),
+    "fsbxc": (61503, []),
+    "fsbxadm": (61504, ["fsbox", "fsbox-admin"]),
+}
+GROUPS = {"fsbox": 61510, "fsbox-admin": 61511}
+
+
+class Skip(Exception):
+    """The case cannot run here; the text says why."""
+
+
+# ---- the private machine -------------------------------------------------------------------
+
+
+def sh(*command, **options):
+    return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, **options)
+
+
+def mount(*arguments):
+    sh("mount", *arguments)
+
+
+def private_etc(top):
+    """A copy of /etc with our users and groups, mounted over it."""
+    etc = os.path.join(top, "etc")
+    sh("cp", "-a", "/etc", etc)
+    shutil.rmtree(os.path.join(etc, "fsbox"), ignore_errors=True)
+    with open(os.path.join(etc, "passwd"), "a", encoding="utf-8") as file:
+        for name, (uid, _) in USERS.items():
+            file.write(f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n")
+    with open(os.path.join(etc, "group"), "a", encoding="utf-8") as file:
+        for name, (uid, _) in USERS.items():
+            file.write(f"{name}:x:{uid}:\n")
+        for group, gid in GROUPS.items():
+            members = [name for name, (_, groups) in USERS.items() if group in groups]
+            file.write(f"{group}:x:{gid}:{','.join(members)}\n")
+    mount("--bind", etc, "/etc")
+
+
+def enter_private_machine():
+    """Run this program again in namespaces of its own; the outer one tidies up."""
+    if not IS_ROOT or os.environ.get("FSBOX_TEST_TOP"):
+        return
+    top = tempfile.mkdtemp(prefix="fsbox-it.")
+    os.chmod(top, 0o755)
+    command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
+               "--mount-proc", sys.executable, "-B", *sys.argv]
+    status = 1
+    try:
+        status = subprocess.run(command, env=dict(os.environ, FSBOX_TEST_TOP=top),
+                                check=False).returncode
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+    sys.exit(status)
+
+
+def prepare_private_machine():
+    top = os.environ["FSBOX_TEST_TOP"]
+    if os.getpid() != 1:
+        raise SystemExit("FSBOX_TEST_TOP is set by this program alone")
+    private_etc(top)
+    for place in ("/run", "/var/lib", "/var/log"):
+        mount("-t", "tmpfs", "-o", "mode=0755", "tmpfs", place)
+    for name in ("home", "root"):
+        os.mkdir(os.path.join(top, name))
+        os.chmod(os.path.join(top, name), 0o755 if name == "home" else 0o700)
+    # /home and /root are where people's keys are: a tree of ours hides them from the tests. Where
+    # the programs under test or this file lie below, they stay reachable through our own folder.
+    for place in ("home", "root"):
+        if not any(os.path.realpath(p).startswith(f"/{place}/") for p in (BUILD, __file__, sys.executable)):
+            mount("--bind", os.path.join(top, place), f"/{place}")
+        elif place == "home":
+            raise SystemExit("run the integration tests as root from outside /home, "
+                             "or set FSBOX_TEST_BUILD to a folder outside of it")
+    os.makedirs("/run/user", exist_ok=True)
+    for name, (uid, _) in USERS.items():
+        home = f"/home/{name}"
+        os.mkdir(home, 0o700)
+        os.chown(home, uid, uid)
+        os.mkdir(f"/run/user/{uid}", 0o700)
+        os.chown(f"/run/user/{uid}", uid, uid)
+    os.environ.pop("HOME", None)
+    os.chdir("/")
+
+
+# ---- who runs what -------------------------------------------------------------------------
+
+
+class User:
+    """Somebody to run programs as."""
+
+    def __init__(self, name):
+        entry = pwd.getpwnam(name)
+        self.name, self.uid, self.gid = name, entry.pw_uid, entry.pw_gid
+        self.home = entry.pw_dir
+        self.groups = [GROUPS[g] for g in USERS.get(name, (0, []))[1]]
+
+    def environment(self, **more):
+        result = {"HOME": self.home, "USER": self.name, "LOGNAME": self.name, "PATH": PATH,
+                  "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": f"/run/user/{self.uid}", "SHELL": "/bin/sh"}
+        if self.uid == 0 or not os.path.isdir(result["XDG_RUNTIME_DIR"]):
+            del result["XDG_RUNTIME_DIR"]
+        result.update(more)
+        return result
+
+    def identity(self):
+        if not IS_ROOT:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": self.groups}
+
+    def popen(self, command, env=None, cwd=None, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen(command, env=self.environment(**(env or {})), cwd=cwd or self.home,
+                                **self.identity(), **options)
+
+    def run(self, command, timeout=60, input=None, **options):
+        """Run to the end; stdout and stderr as bytes."""
+        if input is not None:
+            options["stdin"] = subprocess.PIPE
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        process = self.popen(command, **options)
+        try:
+            out, errors = process.communicate(input, timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, errors = process.communicate()
+            raise AssertionError(f"{command} did not end in {timeout} s; stdout {out!r}, "
+                                 f"stderr {errors!r}") from None
+        return subprocess.CompletedProcess(command, process.returncode, out, errors)
+
+    def shell(self, script, **options):
+        """A script of this user's, unconfined; must succeed."""
+        result = self.run(["/bin/sh", "-euc", script], **options)
+        equal(result.returncode, 0, f"preparation: {script}\n{text(result.stderr)}")
+        return text(result.stdout)
+
+    def write(self, path, content=""):
+        """A file of this user's with every folder on the way."""
+        self.run(["/bin/sh", "-euc", 'mkdir -p "$(dirname "$1")"; cat >"$1"', "sh", path],
+                 input=content.encode() if isinstance(content, str) else content)
+        return path
+
+
+def text(data):
+    return data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+
+
+# ---- the daemon ----------------------------------------------------------------------------
+
+
+class Daemon:
+    """fsboxd in one of its modes, and clients that talk to it."""
+
+    def __init__(self, mode, user):
+        self.mode, self.user = mode, user
+        self.process = None
+        self.log = None
+        self.socket = {
+            "system": "/run/fsbox/fsbox.sock",
+            "root": "/run/fsbox-root/fsbox.sock",
+            "user": f"{user.environment().get('XDG_RUNTIME_DIR', '')}/fsbox/fsbox.sock",
+        }[mode]
+
+    def owner(self):
+        return self.user if self.mode == "user" else User("root") if IS_ROOT else self.user
+
+    def start(self, *arguments, config=None, program=FSBOXD, env=None, **options):
+        self.write_config(config)
+        self.log = tempfile.TemporaryFile()
+        self.process = self.owner().popen([program, "--mode", self.mode, *arguments], cwd="/",
+                                          env=env, stdout=self.log, stderr=self.log, **options)
+        self.wait_until_it_answers()
+        return self
+
+    def write_config(self, config):
+        if self.mode == "user":
+            path = os.path.join(self.user.home, ".config/fsbox/fsboxd.conf")
+            if config is not None:
+                self.user.write(path, config)
+            return
+        path = "/etc/fsbox/fsboxd.conf"
+        if config is None:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+            return
+        os.makedirs("/etc/fsbox", exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(config)
+
+    def wait_until_it_answers(self):
+        result = None
+        for _ in range(100):
+            if self.process.poll() is not None:
+                raise AssertionError(f"fsboxd ended with {self.process.returncode}: {self.logged()}")
+            if os.path.exists(self.socket):
+                result = self.ctl("status")
+                if result.returncode == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"fsboxd does not answer: {result}; its log: {self.logged()}")
+
+    def logged(self):
+        self.log.seek(0)
+        return text(self.log.read())
+
+    def stop(self):
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"fsboxd did not end on SIGTERM: {self.logged()}") from None
+        finally:
+            status, self.process = self.process.returncode, None
+        return status
+
+    def command(self, *arguments):
+        return [FSBOXCTL, "--socket", self.socket, *arguments]
+
+    def ctl(self, *arguments, user=None, **options):
+        return (user or self.user).run(self.command(*arguments), **options)
+
+    def spawn(self, *arguments, **options):
+        """`fsboxctl spawn ARGUMENTS`; pass options of spawn, then "--", then the command."""
+        return self.ctl("spawn", *arguments, **options)
+
+    def sh(self, script, *options, cwd=None, **more):
+        """A shell script inside, with CWD as the project."""
+        return self.spawn(*options, "--", "/bin/sh", "-c", script, cwd=cwd, **more)
+
+    def json(self, *arguments, **options):
+        result = self.ctl("--json", *arguments, **options)
+        equal(result.returncode, 0, text(result.stderr))
+        return json.loads(result.stdout)
+
+    def jobs(self):
+        listed = self.json("ps")
+        return listed["jobs"] if isinstance(listed, dict) else listed
+
+
+def make_daemon(mode):
+    if mode != "user" and not IS_ROOT:
+        raise Skip("needs root")
+    if IS_ROOT:
+        return Daemon(mode, User("root" if mode == "root" else "fsbxa"))
+    return Daemon(mode, User(pwd.getpwuid(os.getuid()).pw_name))
+
+
+@functools.lru_cache(maxsize=None)
+def no_user_namespaces():
+    """Why an ordinary user cannot make a sandbox here, or None."""
+    user = User("fsbxa") if IS_ROOT else User(pwd.getpwuid(os.getuid()).pw_name)
+    result = user.run(["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "true"])
+    return None if result.returncode == 0 else text(result.stderr).strip()
+
+
+# ---- looking at processes ------------------------------------------------------------------
+
+
+def processes(name=None):
+    """{pid: comm} of the live processes that we see."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                line = file.read()
+            comm = line[line.index("(") + 1:line.rindex(")")]
+            if line[line.rindex(")") + 2] != "Z" and (name is None or comm == name):
+                found[int(pid)] = comm
+    return found
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def wait_for(condition, seconds=10, what="condition"):
+    """Until CONDITION() is true; its value."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+# ---- assertions that show both sides -------------------------------------------------------
+
+
+def show(result):
+    return (f"status {result.returncode}\n  stdout: {text(result.stdout)!r}\n"
+            f"  stderr: {text(result.stderr)!r}")
+
+
+def equal(found, wanted, what=""):
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found!r}, wanted {wanted!r}")
+
+
+def contains(whole, piece, what=""):
+    whole = text(whole)
+    if piece not in whole:
+        raise AssertionError(f"{what}: {piece!r} is not in {whole!r}")
+
+
+def lacks(whole, piece, what=""):
+    whole = text(whole)
+    if piece in whole:
+        raise AssertionError(f"{what}: {piece!r} is in {whole!r}")
+
+
+def succeeds(result, stdout=None):
+    if result.returncode != 0:
+        raise AssertionError(show(result))
+    if stdout is not None:
+        equal(text(result.stdout), stdout, "stdout")
+    return text(result.stdout)
+
+
+def status_is(result, status, stderr=None):
+    if result.returncode != status:
+        raise AssertionError(f"wanted status {status}: {show(result)}")
+    if stderr is not None:
+        contains(result.stderr, stderr, "stderr")
+    return result
+
+
+# ---- cases ---------------------------------------------------------------------------------
+
+CASES = []
+
+
+def case(*modes, root=False):
+    """Register a case. With MODES it is called once for each with a running daemon of that mode."""
+
+    def register(function):
+        CASES.append((function, modes, root))
+        return function
+
+    return register
+
+
+class Runner:
+    def __init__(self):
+        self.number = 0
+        self.failed = 0
+
+    def run(self, name, function, *arguments):
+        self.number += 1
+        start = time.monotonic()
+        try:
+            function(*arguments)
+            outcome, note = "ok", ""
+        except Skip as skip:
+            outcome, note = "ok", f" # SKIP {skip}"
+        except Exception:  # pylint: disable=broad-except
+            self.failed += 1
+            outcome, note = "not ok", ""
+            for line in traceback.format_exc().rstrip().split("\n"):
+                print(f"#   {line}")
+        if time.monotonic() - start > 5:
+            print(f"# {name}: {time.monotonic() - start:.1f} s")
+        print(f"{outcome} {self.number} - {name}{note}", flush=True)
+
+
+def with_daemon(function, mode, daemons):
+    """Call FUNCTION with a daemon of MODE, the one from the last case if it still runs."""
+    if mode == "user" and no_user_namespaces():
+        raise Skip(f"user namespaces are blocked: {no_user_namespaces()}")
+    daemon = daemons.get(mode)
+    if daemon is None or daemon.process is None or daemon.process.poll() is not None:
+        daemon = make_daemon(mode)
+        daemon.start(config="root-peers = serve\n" if mode == "root" else None)
+        daemons[mode] = daemon
+    try:
+        function(daemon)
+    except AssertionError:
+        for line in daemon.logged().rstrip().split("\n")[-15:] if daemon.log else []:
+            print(f"#   fsboxd: {line}")
+        raise
+
+
+def main():
+    if not BUILD:
+        sys.exit("set FSBOX_BUILD to the build folder")
+    enter_private_machine()
+    if IS_ROOT:
+        prepare_private_machine()
+    only = sys.argv[1:]
+    runner = Runner()
+    daemons = {}
+    for function, modes, root in CASES:
+        for mode in modes or [None]:
+            name = f"{mode}: {function.__name__}" if mode else function.__name__
+            if only and not any(word in name for word in only):
+                continue
+            if (root or mode in ("system", "root")) and not IS_ROOT:
+                def skip(*_):
+                    raise Skip("needs root")
+                runner.run(name, skip)
+            elif mode:
+                runner.run(name, with_daemon, function, mode, daemons)
+            else:
+                runner.run(name, function)
+    for mode, daemon in daemons.items():
+        if daemon.process is not None:
+            runner.run(f"{mode}: fsboxd ends on SIGTERM", lambda d=daemon: equal(d.stop(), 0, "status"))
+    print(f"1..{runner.number}")
+    sys.exit(1 if runner.failed else 0)
