@@ -25,6 +25,8 @@
 #define LIMIT_JSON_DEPTH 32
 #define LIMIT_JSON_ELEMENTS 1000000
 #define LIMIT_JSON_STRING_BYTES (2u << 20)
+/* Tree and parser of one document: the longest params, and the most elements of 48 bytes each. */
+#define LIMIT_JSON_MEMORY_BYTES (160u << 20)
 
 /* argv and environment together: the kernel's own ceiling with an 8 MiB stack is 2 MiB. */
 #define LIMIT_ARGS_BYTES (2u << 20)
