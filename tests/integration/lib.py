@@ -12,6 +12,7 @@ A test program registers functions with @case and ends with main(). A case fails
 ends early with Skip, and its name carries the number of the requirement it holds (r6_...).
 """
 
+import atexit
 import contextlib
 import functools
 import json
@@ -179,6 +180,50 @@ class User:
         return path
 
 
+def as_user(user, function, *arguments, prepare=None):
+    """FUNCTION's result (anything JSON can say), called in a process of USER's.
+
+    @prepare  called before, still with our own rights: unshare, chroot and the like
+    """
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(read_end)
+            if prepare:
+                prepare()
+            if IS_ROOT:
+                os.setgroups(user.groups)
+                os.setresgid(user.gid, user.gid, user.gid)
+                os.setresuid(user.uid, user.uid, user.uid)
+            os.environ.clear()
+            os.environ.update(user.environment())
+            try:
+                said = {"result": function(*arguments)}
+            except Exception:  # pylint: disable=broad-except
+                said = {"failed": traceback.format_exc()}
+            data = json.dumps(said).encode()
+            while data:
+                data = data[os.write(write_end, data):]
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(write_end)
+    said = b""
+    while True:
+        data = os.read(read_end, 65536)
+        if not data:
+            break
+        said += data
+    os.close(read_end)
+    os.waitpid(pid, 0)
+    answer = json.loads(said or b'{"failed": "died without a word"}')
+    if "failed" in answer:
+        raise AssertionError(f"as {user.name}: {answer['failed']}")
+    return answer["result"]
+
+
 def text(data):
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data
 
@@ -294,6 +339,43 @@ def no_user_namespaces():
     user = User("fsbxa") if IS_ROOT else User(pwd.getpwuid(os.getuid()).pw_name)
     result = user.run(["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "true"])
     return None if result.returncode == 0 else text(result.stderr).strip()
+
+
+def project(daemon, name):
+    """An empty folder to work in, the user's own."""
+    if IS_ROOT:
+        path = os.path.join(daemon.user.home, "src", name)
+        daemon.user.shell(f"rm -rf '{path}'; mkdir -p '{path}'")
+        return path
+    path = tempfile.mkdtemp(prefix=f"fsbox-it.{name}.")
+    atexit.register(shutil.rmtree, path, True)
+    return path
+
+
+def needs_throwaway_home():
+    if not IS_ROOT:
+        raise Skip("needs root, to make a home that may be written to")
+
+
+def spawn_status(daemon, *arguments, **options):
+    """spawn with --status-fd: the result, and what was said there."""
+    read_end, write_end = os.pipe()
+    try:
+        result = daemon.spawn("--status-fd", str(write_end), *arguments, pass_fds=[write_end],
+                              **options)
+        os.close(write_end)
+        write_end = -1
+        said = b""
+        while True:
+            data = os.read(read_end, 65536)
+            if not data:
+                break
+            said += data
+    finally:
+        os.close(read_end)
+        if write_end >= 0:
+            os.close(write_end)
+    return result, json.loads(said) if said else None
 
 
 # ---- looking at processes ------------------------------------------------------------------
