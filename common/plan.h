@@ -20,7 +20,13 @@
 struct buf;
 struct hostconf;
 
-/* Operations are carried out in order; a later one covers an earlier one at the same place. */
+/*
+ * Operations are carried out in order; a later one covers an earlier one at the same place.
+ *
+ * In a hardened plan: PLAN_ROOT, links, then mounts by depth (rules and system places together), then
+ * seals, that of "/" last. An operation with PLAN_WATCH mounts nothing: whoever carries the plan out
+ * must find its path absent, and fails otherwise.
+ */
 enum plan_op_kind {
 	PLAN_ROOT,      /* the tmpfs that becomes / */
 	PLAN_PROC,      /* fresh procfs at path */
@@ -44,6 +50,9 @@ enum plan_op_flags {
 		1 << 3,          /* source is a private directory of fsbox's, not path itself */
 	PLAN_NODE_FILE = 1 << 4, /* source and path are not directories */
 	PLAN_SYSTEM = 1 << 5,    /* ours rather than a rule's */
+	PLAN_NODE_LINK =
+		1 << 6, /* path is itself a symbolic link: held where an engine can mount on one */
+	PLAN_FLAGS_ALL = (1 << 7) - 1,
 };
 
 /*
@@ -59,7 +68,10 @@ struct plan_op {
 	int32_t rule;
 };
 
-/* Switches of the sandbox itself. All set is the only state fsboxd accepts, but for PLAN_NET_*. */
+/*
+ * Switches of the sandbox itself. All set is the only state fsboxd accepts, but for the network's,
+ * which is set exactly when the network is not the host's.
+ */
 enum plan_unshare {
 	PLAN_UNSHARE_USER = 1 << 0,
 	PLAN_UNSHARE_PID = 1 << 1,
@@ -67,6 +79,7 @@ enum plan_unshare {
 	PLAN_UNSHARE_UTS = 1 << 3,
 	PLAN_UNSHARE_CGROUP = 1 << 4,
 	PLAN_UNSHARE_NET = 1 << 5,
+	PLAN_UNSHARE_ALL = (1 << 6) - 1,
 };
 
 /*
@@ -119,14 +132,33 @@ struct plan_options {
 
 void plan_deinit(struct plan *plan);
 
-/* Fails with ERR_POLICY_INVALID (says which rule and why) or ERR_NOMEM. */
+/*
+ * Append an operation; PATH and SOURCE (may be NULL) are copied. Fails with ERR_NOMEM, or with
+ * ERR_POLICY_INVALID beyond LIMIT_RULES operations.
+ */
+int plan_add(struct plan *plan, const struct plan_op *op, struct error *err);
+
+/*
+ * The operations for POLICY. The cost grows with the number of rules times the depth of their
+ * nesting, not with its square. The same rules always give the same plan.
+ *
+ * Without PLAN_HARDEN_ORDER the rules are taken in the order given; with it they must be merged, and
+ * canonical as text.
+ *
+ * Fails with ERR_POLICY_INVALID (says which rule and why): nonsense such as a grant below a denied
+ * file, rules on what stays ours (common/sysmount.h), a mount point that cannot be made;
+ * ERR_PATH_NOT_FOUND: a grant that must exist does not; or ERR_NOMEM.
+ */
 int plan_build(struct plan *ret_plan, const struct policy *policy,
 	       const struct plan_options *options, struct error *err);
 
 /*
  * The bytes that cross to fsboxd: fixed little-endian header, then operations. The decoder takes
  * hostile bytes: every length is checked before it is used, the last byte must be consumed, paths
- * must be normal without NUL, kinds and flags known, at most LIMIT_RULES operations.
+ * must be canonical as text without NUL, kinds and flags known, at most LIMIT_RULES operations.
+ *
+ * plan_encode() appends to OUT; fails with ERR_NOMEM beyond OUT's ceiling or LIMIT_PLAN_BYTES.
+ * plan_decode() fails with ERR_BAD_FRAME or ERR_NOMEM.
  */
 int plan_encode(const struct plan *plan, struct buf *out, struct error *err);
 int plan_decode(struct plan *ret_plan, const void *data, size_t size, struct error *err);
@@ -134,7 +166,10 @@ int plan_decode(struct plan *ret_plan, const void *data, size_t size, struct err
 /*
  * Whether PLAN may run on this host (R11, R25): every host-mandatory deny hidden and read-only kept,
  * nothing switched off, sources equal to their targets except private directories below one of
- * PRIVATE_ROOTS, network at most the configured cap.
+ * PRIVATE_ROOTS, network at most the configured cap, everything fresh and sealed that must be.
+ *
+ * Paths are compared as text: the caller adds to the lists what else names the same trees (bind
+ * aliases). Whether a path leads through a link only the one who opens it can tell.
  *
  * @conf            the configuration as fsboxd read it
  * @own_deny        fsbox's own configuration, state, log and socket directories
@@ -148,8 +183,9 @@ int plan_check(const struct plan *plan, const struct hostconf *conf,
 	       const struct string_list *private_roots, struct error *err);
 
 /*
- * What the mounts of PLAN let through for PATH: the last operation that covers it decides. Used by
- * plan_check() and, in tests, to hold plans against policy_access().
+ * What the mounts of PLAN let through for PATH: the last operation that covers it decides. Nothing of
+ * the host, the tmpfs root, is ACCESS_NONE; what is watched counts as denied. Looks at every
+ * operation. Tests hold it against sysmount_verdict().
  */
 enum access plan_access(const struct plan *plan, const char *path);
 

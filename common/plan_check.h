@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_COMMON_PLAN_CHECK_H
+#define FSBOX_COMMON_PLAN_CHECK_H
+
+/* plan_check() and plan_access() of common/plan.h live here. */
+
+#include "common/plan.h"
+
+/* "bind", "mask-dir" ...: for messages and for showing plans. */
+const char *plan_op_kind_name(enum plan_op_kind kind);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/bwrap.h"
+
+#include "tests/test.h"
+
+int main(void)
+{
+	return 0;
+}
