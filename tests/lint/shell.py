@@ -15,7 +15,7 @@ def run():
     scripts = [name for name in tree.files()
                if name.endswith(".sh") or tree.read(name).startswith(("#!/bin/sh", "#!/bin/bash"))]
     problems = []
-    result = subprocess.run([sys.argv[1], "-f", "gcc", *scripts], cwd=tree.ROOT, text=True,
+    result = subprocess.run([sys.argv[1], "-x", "-f", "gcc", *scripts], cwd=tree.ROOT, text=True,
                             stdout=subprocess.PIPE, check=False)
     problems += [line for line in result.stdout.split("\n") if line]
     pythons = tree.sources(".py")
