@@ -36,6 +36,11 @@
 #define LIMIT_LABEL_BYTES 128
 #define LIMIT_NAME_BYTES 64
 
+/* Network lists of one request: a host name has at most 253 bytes, a pattern also "*." and ":65535". */
+#define LIMIT_HOST_PATTERN_BYTES 262
+#define LIMIT_HOST_PATTERNS 4096
+#define LIMIT_FORWARDS 64
+
 /* Supplementary groups of a peer that we carry; the kernel allows 65,536, directories use few. */
 #define LIMIT_GROUPS 256
 
@@ -45,6 +50,20 @@
 #define LIMIT_JOBS 4096
 #define LIMIT_SPAWNS_PER_SECOND 1000
 #define LIMIT_BROKERS 256
+#define LIMIT_BROKERS_PER_UID 8 /* sets of groups of one user */
+#define LIMIT_CONNECTIONS 8192  /* each costs fsboxd a pidfd */
+
+/* Messages to one broker that it has not read: a full list of jobs, and room beside it. */
+#define LIMIT_LINK_QUEUE_BYTES (4u << 20)
+
+/* Events waiting for the recorder before the next ones are dropped and counted. */
+#define LIMIT_EVENT_QUEUE 1024
+
+/* Connections and channels that hold descriptors nobody dares to close, because closing hangs. */
+#define LIMIT_LINGERING 1024
+
+/* Directories that one job may have made as mount points. */
+#define LIMIT_PLACEHOLDERS_PER_JOB 4096
 
 /* Helpers of one user that hang on a dead file system before we say resolver-busy. */
 #define LIMIT_STUCK_PER_UID 4
@@ -55,6 +74,10 @@
 #define LIMIT_FRAME_MS 30000   /* a frame once begun must be complete */
 #define LIMIT_HELLO_MS 10000   /* a connection must say hello */
 #define LIMIT_TEARDOWN_MS 5000 /* what cannot be killed is reported, not waited for */
+#define LIMIT_LIFELINE_MS 200  /* from TERM to KILL for a job whose client vanished */
+#define LIMIT_GRACE_MS 2000    /* from SIGTERM to SIGKILL when a job's time is up */
+#define LIMIT_STALL_MS 10000   /* a broker must take what fsboxd sends it */
+#define LIMIT_BROKER_IDLE_MS 30000
 
 /* A client that does not read: bytes queued to it before its connection is closed. */
 #define LIMIT_REPLY_QUEUE_BYTES (8u << 20)
