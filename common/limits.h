@@ -64,6 +64,7 @@
 
 /* Directories that one job may have made as mount points. */
 #define LIMIT_PLACEHOLDERS_PER_JOB 4096
+#define LIMIT_PLACEHOLDERS_PER_UID 16384 /* 0.5 KB each in the ledger */
 
 /* Helpers of one user that hang on a dead file system before we say resolver-busy. */
 #define LIMIT_STUCK_PER_UID 4

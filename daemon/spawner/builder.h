@@ -24,6 +24,7 @@
  * @peer_pid      the requesting process, whose rlimits, nice, ioprio, scheduling, affinity and
  *                oom_score_adj the job gets, never more (R20); checked through @peer_pidfd
  * @mask_dir, @mask_file  sources of masks
+ * @engine_path  the engine\'s program as engine_probe() found it; NULL: looked for again
  * @init_fd       sealed memfd of the static init program
  * @report_fd     pipe to fsboxd; @go_fd: pipe from fsboxd; @channel_fd: job channel
  * @stderr_fd     where the engine's own messages go (a memfd that fsboxd reads after a failure)
@@ -39,6 +40,7 @@ struct builder_input {
 	int peer_pidfd;
 	const char *mask_dir;
 	const char *mask_file;
+	const char *engine_path;
 	int init_fd;
 	int report_fd;
 	int go_fd;

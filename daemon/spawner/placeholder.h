@@ -9,13 +9,16 @@
  * One is removed only if it is still the very object that was made, still empty, never recursively.
  */
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "proto/wire/spawnop.h"
 
 /*
  * Make every missing level of PATH (absolute, canonical as far as it exists), the outermost first.
- * Before each level ANNOUNCE is called with an intent and after it with what was made; a negative
- * result of ANNOUNCE stops the work.
+ * Before each level ANNOUNCE is called with an intent and after it with what was made, or that it was
+ * skipped, since somebody else was faster or it cannot be made; a negative result of ANNOUNCE
+ * stops the work.
  *
  * Returns 1 when PATH exists now, 0 when this user cannot create it (EACCES, EPERM, EROFS: then nobody
  * inside can either), or fails with ERR_SETUP_FAILED.
@@ -26,7 +29,10 @@ int placeholder_make(const char *path, placeholder_announce_fn *announce, void *
 		     struct error *err);
 
 /*
- * Remove one placeholder. Returns 1 when it was removed, 0 when it was already gone or is not ours
+ * Remove one placeholder. One without inode (an intent whose maker died before it could say more) is
+ * removed if it is an empty directory with all marks of ours that was born after node.btime_*.
+ *
+ * Returns 1 when it was removed, 0 when it was already gone or is not ours
  * any more (replaced, not empty): then it is forgotten. Fails with ERR_SYSTEM when it must be tried
  * again later (file system not mounted, I/O error).
  */

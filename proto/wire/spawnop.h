@@ -39,6 +39,7 @@
 #define INIT_FD_CHANNEL 5    /* socket: the job channel */
 #define INIT_FD_SETUP 6      /* sealed memfd: struct setup_header ... */
 #define INIT_FD_SELF 7       /* sealed memfd: the init program itself (bwrap engine) */
+#define INIT_FD_DEV 8        /* O_PATH directory: the host's /dev, for Landlock; may be closed */
 
 enum daemon_mode { MODE_SYSTEM = 1, MODE_USER, MODE_ROOT };
 
