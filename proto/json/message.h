@@ -30,6 +30,7 @@
 #include "common/limits.h"
 #include "common/policy.h"
 #include "common/rule.h"
+#include "proto/json/envlist.h"
 #include "proto/wire/fdset.h"
 #include "proto/wire/spawnop.h"
 
@@ -61,24 +62,6 @@ const char *method_meaning(enum method method); /* one line for the manual */
 enum method method_from_name(const char *name); /* METHOD_NONE when there is none */
 
 /* ---- parts --------------------------------------------------------------------------- */
-
-/* A variable: on the wire a member of an object, or "NAME=VALUE" where a name is not UTF-8. */
-struct env_var {
-	char *name; /* not empty, no '=' */
-	char *value;
-};
-
-struct env_list {
-	struct env_var *items;
-	size_t count;
-	size_t capacity;
-};
-
-/* Append copies. Fails with ERR_NOMEM, ERR_INVALID (empty name or '=' in it). */
-int env_list_add(struct env_list *list, const char *name, const char *value, struct error *err);
-/* The value of the last variable called NAME, or NULL. Borrowed. */
-const char *env_list_get(const struct env_list *list, const char *name);
-void env_list_deinit(struct env_list *list);
 
 /* A path of a request: on the wire a string, or {path, absent, optional}. */
 struct path_entry {
@@ -544,7 +527,10 @@ struct error_reply {
 
 int error_rpc_code(enum error_kind kind);
 
-/* REPLY from ERR. STAGE, PATH, HINT may be NULL; copied. Fails with ERR_NOMEM. */
+/*
+ * REPLY, which is uninitialised, from ERR. STAGE, PATH, HINT may be NULL; copied. Bytes of a message that
+ * are not UTF-8 become \xNN. Fails with ERR_NOMEM in FAIL.
+ */
 int error_reply_set(struct error_reply *ret_reply, const struct error *err, const char *stage,
 		    const char *path, const char *hint, struct error *fail);
 /* Back into ERR; returns -kind. */

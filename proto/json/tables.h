@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_PROTO_JSON_TABLES_H
+#define FSBOX_PROTO_JSON_TABLES_H
+
+/*
+ * The field tables of message.h's structs: protocol version 1, once. message.c encodes and decodes by
+ * them; the schema and the manual are tested against them.
+ */
+
+#include "proto/json/codec.h"
+#include "proto/json/message.h"
+
+const struct table *method_params_table(enum method method); /* NULL for METHOD_NONE and above */
+const struct table *method_result_table(enum method method);
+
+extern const struct table exited_table; /* struct wait_result */
+extern const struct table error_table;  /* struct error_reply */
+
+/* The botmux context as `spawn` takes it: keys that name frozen facts are refused. */
+extern const struct table context_wire_table; /* struct policy_context */
+/* The same with all keys, for callers that run nothing. */
+extern const struct table context_full_table;
+
+/* Parts that other JSON than messages has too. */
+extern const struct enum_names net_mode_enum;
+
+#endif
