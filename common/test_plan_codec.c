@@ -244,7 +244,7 @@ static void borders_of_the_bytes(void **state)
 	assert_int_equal(buf_add_byte(&bytes, 'x'), 0);
 	assert_int_equal(plan_decode(&back, bytes.data, bytes.size, &err), -ERR_BAD_FRAME);
 	assert_string_equal(err.message, "the plan: bytes after the end");
-	bytes.data[9 + 8] = 0x7f; /* the count's upper bytes */
+	bytes.data[8 + 2 * 4 + 3] = 0x7f; /* the highest byte of the count */
 	assert_int_equal(plan_decode(&back, bytes.data, bytes.size, &err), -ERR_BAD_FRAME);
 	assert_string_equal(err.message, "the plan: too many operations");
 	assert_int_equal(plan_decode(&back, bytes.data, LIMIT_PLAN_BYTES + 1, &err),
