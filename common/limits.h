@@ -90,5 +90,6 @@
 #define LIMIT_CONFIG_BYTES (1u << 20)
 #define LIMIT_CONFIG_LINE_BYTES 8192 /* the longest path, every byte escaped */
 #define LIMIT_PROFILE_BYTES (1u << 20)
+#define LIMIT_PROFILE_PATHS 4096 /* in one list: merging two profiles compares all with all */
 
 #endif

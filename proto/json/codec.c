@@ -56,6 +56,7 @@ size_t field_element_size(const struct field *field)
 	case FIELD_I32:
 	case FIELD_MILLI:
 	case FIELD_ENUM:
+	case FIELD_TRISTATE:
 		return sizeof(uint32_t);
 	case FIELD_U64:
 		return sizeof(uint64_t);
@@ -103,6 +104,7 @@ static void init_fields(const struct table *table, void *object)
 		case FIELD_U32:
 		case FIELD_MILLI:
 		case FIELD_ENUM:
+		case FIELD_TRISTATE:
 			*(uint32_t *)at = (uint32_t)field->absent;
 			break;
 		case FIELD_I32:
@@ -159,6 +161,7 @@ static void release_one(const struct field *field, void *at)
 	case FIELD_U64:
 	case FIELD_MILLI:
 	case FIELD_ENUM:
+	case FIELD_TRISTATE:
 		break;
 	}
 }
@@ -212,6 +215,7 @@ static int64_t number_of(const struct field *field, const void *at)
 	case FIELD_U32:
 	case FIELD_MILLI:
 	case FIELD_ENUM:
+	case FIELD_TRISTATE:
 		return *(const uint32_t *)at;
 	case FIELD_I32:
 		return *(const int32_t *)at;
@@ -256,6 +260,7 @@ static bool is_absent(const struct field *field, const void *object)
 	case FIELD_U64:
 	case FIELD_MILLI:
 	case FIELD_ENUM:
+	case FIELD_TRISTATE:
 	case FIELD_FD:
 	case FIELD_FD_OR_NULL:
 		break;
@@ -408,6 +413,9 @@ static int encode_one(const struct encoding *to, const struct field *field, cons
 		return encode_milli(to, field, *(const uint32_t *)at, where);
 	case FIELD_ENUM:
 		return encode_enum(to, field, *(const uint32_t *)at, where);
+	case FIELD_TRISTATE:
+		json_write_bool(to->writer, *(const uint32_t *)at == TRISTATE_TRUE);
+		return 0;
 	case FIELD_TEXT:
 	case FIELD_BYTES:
 	case FIELD_PATH:

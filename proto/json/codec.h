@@ -39,6 +39,7 @@ enum field_kind {
 	FIELD_PATH,       /* as FIELD_BYTES, absolute */
 	FIELD_FD,         /* int: index of a descriptor */
 	FIELD_FD_OR_NULL, /* int: the same, or the string "null" for -1 */
+	FIELD_TRISTATE,   /* enum tristate: true or false, TRISTATE_UNSET when absent */
 	FIELD_ENV,        /* struct env_list: an object, or an array of "NAME=VALUE" */
 	FIELD_STRUCT,     /* struct by @table */
 };
@@ -49,6 +50,9 @@ enum field_flags {
 	LIST = 1 << 1,    /* {items, count, capacity} of the kind; @max_count */
 	POINTER = 1 << 2, /* FIELD_STRUCT: on the heap, NULL when absent */
 };
+
+/* A boolean that may be left to somebody else. */
+enum tristate { TRISTATE_UNSET = 0, TRISTATE_FALSE, TRISTATE_TRUE };
 
 /* Values first ... first + count - 1 have the names in order. */
 struct enum_names {

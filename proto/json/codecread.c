@@ -285,6 +285,11 @@ static int decode_one(const struct decoding *from, const struct field *field,
 			return refuse_type(from, value, where, "true or false");
 		*(bool *)at = value->u.boolean;
 		return 0;
+	case FIELD_TRISTATE:
+		if (value->type != JSON_BOOL)
+			return refuse_type(from, value, where, "true or false");
+		*(uint32_t *)at = value->u.boolean ? TRISTATE_TRUE : TRISTATE_FALSE;
+		return 0;
 	case FIELD_U32:
 	case FIELD_I32:
 	case FIELD_U64:

@@ -11,8 +11,8 @@
 	}
 
 static const char *const net_mode_names[] = { "none", "proxy", "host" };
-const struct enum_names net_mode_enum = ENUM_NAMES(net_mode_names, NET_NONE);
-static const struct enum_names net_choice_enum = ENUM_NAMES(net_mode_names, NET_CHOICE_NONE);
+static const struct enum_names net_mode_enum = ENUM_NAMES(net_mode_names, NET_NONE);
+const struct enum_names net_choice_enum = ENUM_NAMES(net_mode_names, NET_CHOICE_NONE);
 
 static const char *const access_names[] = { "readWrite", "readOnly", "deny" };
 static const struct enum_names access_enum = ENUM_NAMES(access_names, ACCESS_READ_WRITE);
@@ -22,7 +22,7 @@ static const char *const source_names[] = { "baseline", "adapter", "internal", "
 static const struct enum_names source_enum = ENUM_NAMES(source_names, RULE_BASELINE);
 
 static const char *const absent_names[] = { "placeholder", "watch", "report", "ignore" };
-static const struct enum_names absent_enum = ENUM_NAMES(absent_names, ABSENT_PLACEHOLDER);
+const struct enum_names absent_enum = ENUM_NAMES(absent_names, ABSENT_PLACEHOLDER);
 
 static const char *const engine_names[] = { "bwrap", "native", "seatbelt" };
 static const struct enum_names engine_enum = ENUM_NAMES(engine_names, ENGINE_BWRAP);
@@ -128,7 +128,7 @@ static const struct table net_table = TABLE("net", struct msg_net, net_fields);
 		U64(owner, wall_ms, "wallMs", OPTIONAL)
 
 static const struct field limits_fields[] = { LIMITS_FIELDS(struct msg_limits) };
-static const struct table limits_table = TABLE("limits", struct msg_limits, limits_fields);
+const struct table limits_table = TABLE("limits", struct msg_limits, limits_fields);
 
 static const struct field limits_result_fields[] = {
 	LIMITS_FIELDS(struct limits_result),

@@ -21,7 +21,11 @@ extern const struct table context_wire_table; /* struct policy_context */
 /* The same with all keys, for callers that run nothing. */
 extern const struct table context_full_table;
 
-/* Parts that other JSON than messages has too. */
-extern const struct enum_names net_mode_enum;
+extern const struct table profile_table; /* struct profile */
+
+/* Parts of requests that profile files have too. */
+extern const struct enum_names net_choice_enum;
+extern const struct enum_names absent_enum;
+extern const struct table limits_table;
 
 #endif
