@@ -6,7 +6,8 @@ ours, /home, /run, /var/lib and /var/log are fresh. The host never sees a user, 
 them, and whatever a test left running ends with it. fsboxd and its clients live in there together,
 as they do on a host (a client in other namespaces would be refused).
 
-Without root only user mode can be tried, as the user who calls, with projects in a folder of our own.
+Without root only user mode can be tried, as the user who calls: in a user namespace that maps him to
+himself, with a home of its own mounted over his.
 
 A test program registers functions with @case and ends with main(). A case fails by an exception,
 ends early with Skip, and its name carries the number of the requirement it holds (r6_...).
@@ -31,7 +32,7 @@ FSBOXD = os.path.join(BUILD, "daemon/fsboxd")
 FSBOXCTL = os.path.join(BUILD, "client/fsboxctl")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-IS_ROOT = os.geteuid() == 0
+IS_ROOT = os.geteuid() == 0 and os.environ.get("FSBOX_TEST_STAGE") != "mapped"
 
 # name: (uid, groups besides its own)
 USERS = {
@@ -75,41 +76,64 @@ def private_etc(top):
     mount("--bind", etc, "/etc")
 
 
+def in_machine(*command, top, stage, **options):
+    """COMMAND in new mount and process namespaces; its exit status."""
+    namespaces = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
+                  "--mount-proc", *options.get("more", ())]
+    environment = dict(os.environ, FSBOX_TEST_TOP=top, FSBOX_TEST_STAGE=stage)
+    return subprocess.run([*namespaces, *command], env=environment, check=False).returncode
+
+
 def enter_private_machine():
     """Run this program again in namespaces of its own; the outer one tidies up."""
-    if not IS_ROOT or os.environ.get("FSBOX_TEST_TOP"):
+    stage = os.environ.get("FSBOX_TEST_STAGE", "")
+    if stage == "root" and IS_ROOT:
+        prepare_private_machine()
+        return
+    if stage == "mapped":  # root of our own user namespace, for the mounts; then ourselves again
+        prepare_private_home()
+        os.environ["FSBOX_TEST_STAGE"] = "user"
+        uid, gid = os.environ["FSBOX_TEST_IDS"].split(":")
+        os.execvp("unshare", ["unshare", "--user", f"--map-user={uid}", f"--map-group={gid}",
+                              sys.executable, "-B", *sys.argv])
+    if stage == "user" or not IS_ROOT and no_user_namespaces():
         return
     top = tempfile.mkdtemp(prefix="fsbox-it.")
     os.chmod(top, 0o755)
-    command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
-               "--mount-proc", sys.executable, "-B", *sys.argv]
-    status = 1
     try:
-        status = subprocess.run(command, env=dict(os.environ, FSBOX_TEST_TOP=top),
-                                check=False).returncode
+        if IS_ROOT:
+            status = in_machine(sys.executable, "-B", *sys.argv, top=top, stage="root")
+        else:
+            # The tree may lie in the home that is about to be covered.
+            shutil.copytree(os.path.dirname(os.path.abspath(__file__)), f"{top}/tests")
+            os.environ["FSBOX_TEST_IDS"] = f"{os.getuid()}:{os.getgid()}"
+            status = in_machine(sys.executable, "-B", f"{top}/tests/{os.path.basename(sys.argv[0])}",
+                                *sys.argv[1:], top=top, stage="mapped",
+                                more=["--user", "--map-root-user"])
     finally:
         shutil.rmtree(top, ignore_errors=True)
     sys.exit(status)
 
 
-def prepare_private_machine():
-    top = os.environ["FSBOX_TEST_TOP"]
+def check_stage():
     if os.getpid() != 1:
-        raise SystemExit("FSBOX_TEST_TOP is set by this program alone")
+        raise SystemExit("FSBOX_TEST_STAGE is set by this program alone")
+    return os.environ["FSBOX_TEST_TOP"]
+
+
+def prepare_private_machine():
+    top = check_stage()
     private_etc(top)
     for place in ("/run", "/var/lib", "/var/log"):
         mount("-t", "tmpfs", "-o", "mode=0755", "tmpfs", place)
-    for name in ("home", "root"):
-        os.mkdir(os.path.join(top, name))
-        os.chmod(os.path.join(top, name), 0o755 if name == "home" else 0o700)
-    # /home and /root are where people's keys are: a tree of ours hides them from the tests. Where
-    # the programs under test or this file lie below, they stay reachable through our own folder.
+    # /home and /root are where people's keys are: a tree of ours hides them from the tests.
     for place in ("home", "root"):
-        if not any(os.path.realpath(p).startswith(f"/{place}/") for p in (BUILD, __file__, sys.executable)):
-            mount("--bind", os.path.join(top, place), f"/{place}")
-        elif place == "home":
-            raise SystemExit("run the integration tests as root from outside /home, "
-                             "or set FSBOX_TEST_BUILD to a folder outside of it")
+        if any(os.path.realpath(p).startswith(f"/{place}/") for p in (BUILD, __file__)):
+            raise SystemExit(f"run these tests as root from outside /{place} "
+                             "and with FSBOX_TEST_BUILD outside of it")
+        os.mkdir(os.path.join(top, place))
+        os.chmod(os.path.join(top, place), 0o755 if place == "home" else 0o700)
+        mount("--bind", os.path.join(top, place), f"/{place}")
     os.makedirs("/run/user", exist_ok=True)
     for name, (uid, _) in USERS.items():
         home = f"/home/{name}"
@@ -118,6 +142,19 @@ def prepare_private_machine():
         os.mkdir(f"/run/user/{uid}", 0o700)
         os.chown(f"/run/user/{uid}", uid, uid)
     os.environ.pop("HOME", None)
+    os.chdir("/")
+
+
+def prepare_private_home():
+    top = check_stage()
+    uid = os.environ["FSBOX_TEST_IDS"].split(":")[0]
+    home = pwd.getpwuid(int(uid)).pw_dir
+    if os.path.realpath(BUILD).startswith(os.path.realpath(home) + "/"):
+        raise SystemExit(f"set FSBOX_TEST_BUILD to a folder outside of {home}")
+    mount("-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run")
+    os.makedirs(f"/run/user/{uid}", 0o700)
+    os.mkdir(f"{top}/home", 0o700)
+    mount("--bind", f"{top}/home", home)
     os.chdir("/")
 
 
@@ -343,7 +380,7 @@ def no_user_namespaces():
 
 def project(daemon, name):
     """An empty folder to work in, the user's own."""
-    if IS_ROOT:
+    if os.environ.get("FSBOX_TEST_STAGE"):
         path = os.path.join(daemon.user.home, "src", name)
         daemon.user.shell(f"rm -rf '{path}'; mkdir -p '{path}'")
         return path
@@ -353,8 +390,8 @@ def project(daemon, name):
 
 
 def needs_throwaway_home():
-    if not IS_ROOT:
-        raise Skip("needs root, to make a home that may be written to")
+    if not os.environ.get("FSBOX_TEST_STAGE"):
+        raise Skip("needs a home that may be written to: root, or user namespaces")
 
 
 def spawn_status(daemon, *arguments, **options):
@@ -510,8 +547,6 @@ def main():
     if not BUILD:
         sys.exit("set FSBOX_BUILD to the build folder")
     enter_private_machine()
-    if IS_ROOT:
-        prepare_private_machine()
     only = sys.argv[1:]
     runner = Runner()
     daemons = {}

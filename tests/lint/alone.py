@@ -6,7 +6,7 @@ import re
 import tree
 
 # Put together from pieces, so that this file does not find itself.
-WORDS = ["/wo" + "rk/", "/tmp/b" + "rief", "sha" + "red/", "TO" + "DO", "FIX" + "ME", "XX" + "X ",
+WORDS = ["/wo" + "rk/main", "/wo" + "rk/sha", "/tmp/b" + "rief", "sha" + "red/", "TO" + "DO", "FIX" + "ME", "XX" + "X ",
          "HA" + "CK:", "/tmp/b" + "-", "lorem " + "ipsum"]
 # A person's name for a test may well contain one of these words; a reason is then given here.
 FINE = {

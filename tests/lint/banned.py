@@ -11,7 +11,7 @@ import tree
 
 BANNED = {
     "strcpy": "snprintf or buf_add", "strcat": "buf_add", "strncpy": "memcpy with a length",
-    "strncat": "buf_add", "stpcpy": "buf_add", "sprintf": "snprintf", "vsprintf": "vsnprintf",
+    "strncat": "buf_add", "sprintf": "snprintf", "vsprintf": "vsnprintf",
     "gets": "fgets", "atoi": "strtol with checks", "atol": "strtol with checks",
     "atof": "integers", "strtok": "strcspn", "system": "fork and exec", "popen": "fork and exec",
     "alloca": "buf", "strdupa": "strdup", "tmpnam": "mkstemp", "tempnam": "mkstemp",
