@@ -38,7 +38,7 @@
 
 #ifdef WITH_ADDRESS_SANITIZER
 /* Looking for leaks works by ptrace, which is exactly what a confined role refuses. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
