@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/builder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/bwrap.h"
+#include "common/limits.h"
+#include "common/rule.h"
+#include "common/scope.h"
+#include "daemon/spawner/engine.h"
+#include "daemon/spawner/inherit.h"
+#include "daemon/spawner/placeholder.h"
+#include "daemon/spawner/quote.h"
+#include "daemon/spawner/report.h"
+#include "daemon/spawner/sealed.h"
+
+/* The static init program is about 1 MB. */
+#define INIT_MAX_BYTES (16 << 20)
+
+/* Above every number that a descriptor is given for good. */
+#define HIGH_FD 32
+
+struct builder {
+	const struct builder_input *input;
+	const char *stage;
+	struct inherit inherit;
+	struct plan plan; /* a copy whose strings are the input's */
+	int report_fd;    /* out of everybody's way until INIT_FD_REPORT is it */
+	int args_fd;
+	char args_number[16];
+};
+
+/* Where announce() notes what it passed on. */
+struct announcer {
+	char last_made[LIMIT_PATH_BYTES + 1];
+};
+
+static _Noreturn void builder_fail(const struct builder *builder, const struct error *err)
+{
+	struct report_message message;
+
+	report_begin(&message, REPORT_FAILED);
+	failure_set(&message.u.failure, err, builder->stage);
+	(void)report_write(builder->report_fd, &message, NULL);
+	_exit(125);
+}
+
+/* ---- step 1: as fsboxd's copy -------------------------------------------------------- */
+
+/*
+ * Holds: every descriptor and all memory of fsboxd, its ids and capabilities. Nothing is read yet that a peer
+ * can influence; from the first line on the peer cannot look in, whatever ids we take.
+ */
+static int builder_shut(struct builder *builder, struct error *err)
+{
+	builder->stage = "builder";
+	builder->report_fd = fcntl(builder->input->report_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return error_set(err, ERR_SYSTEM, errno, "prepare the builder");
+	(void)setsid();
+	(void)umask(077);
+	if (chdir("/") < 0)
+		return error_set(err, ERR_SYSTEM, errno, "chdir /");
+	builder->stage = "inherit";
+	return inherit_read(builder->input->peer_pid, builder->input->peer_pidfd, &builder->inherit,
+			    err);
+}
+
+static int place(int fd, int number, struct error *err)
+{
+	/* dup2() onto itself would leave close-on-exec set. */
+	if (fd == number ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, number) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "place descriptor %d", number);
+	return 0;
+}
+
+/*
+ * Keep our own few descriptors, at the numbers of INIT_FD_*, and close all others. The numbers given
+ * may be any, also those of each other: first all go out of the way.
+ */
+static int builder_place_descriptors(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	AUTO(auto_close) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	AUTO(auto_close) int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct {
+		int fd;
+		int number;
+	} wanted[] = {
+		{ null_fd, STDIN_FILENO },           { null_fd, STDOUT_FILENO },
+		{ input->stderr_fd, STDERR_FILENO }, { input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO },        { input->channel_fd, INIT_FD_CHANNEL },
+		{ input->init_fd, INIT_FD_SELF },    { dev_fd, INIT_FD_DEV },
+	};
+	int high[ARRAY_SIZE(wanted)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		high[i] = fcntl(wanted[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
+		if (high[i] < 0)
+			return error_set(err, ERR_SYSTEM, errno, "descriptor for %d",
+					 wanted[i].number);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		int r = place(high[i], wanted[i].number, err);
+
+		if (r < 0)
+			return r;
+	}
+	/* Their numbers belong to others by now; nothing is left to close. */
+	(void)steal_fd(&null_fd);
+	(void)steal_fd(&dev_fd);
+	if (syscall(SYS_close_range, (unsigned)INIT_FD_SETUP, (unsigned)INIT_FD_SETUP, 0) < 0 ||
+	    syscall(SYS_close_range, (unsigned)INIT_FD_DEV + 1, ~0u, 0) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "close other descriptors");
+	builder->report_fd = INIT_FD_REPORT;
+	return 0;
+}
+
+/* ---- step 2: becoming the peer ------------------------------------------------------- */
+
+/*
+ * Holds: our own descriptors only; ids and capabilities of fsboxd, until the last line. Memory is
+ * still a copy of fsboxd's, which holds no secrets, and cannot be looked at.
+ */
+static int builder_become(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	int r = inherit_raise(&builder->inherit, err);
+
+	if (r < 0)
+		return r;
+	builder->stage = "identity";
+	if (input->switch_ids) {
+		r = identity_become(input->identity, err);
+		if (r < 0)
+			return r;
+	} else if (geteuid() != input->identity->uid) {
+		return error_set(err, ERR_SYSTEM, 0, "runs as user %u, not %u", geteuid(),
+				 input->identity->uid);
+	}
+	/* Again: going from one user to another resets it to what suid_dumpable says. */
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
+	return 0;
+}
+
+/* ---- step 3: placeholders, as the peer ----------------------------------------------- */
+
+static int announce(enum report_kind kind, const struct report_placeholder *what, void *arg,
+		    struct error *err)
+{
+	struct announcer *announcer = arg;
+	struct report_message message;
+	int r = 0;
+
+	report_begin(&message, kind);
+	message.u.placeholder = *what;
+	r = report_write(INIT_FD_REPORT, &message, err);
+	/* In the ledger before it is on the disk (R26). */
+	if (r == 0 && kind == REPORT_PLACEHOLDER_INTENT)
+		r = report_wait_go(INIT_FD_GO, err);
+	if (r == 0 && kind == REPORT_PLACEHOLDER_MADE)
+		memcpy(announcer->last_made, what->path, sizeof(announcer->last_made));
+	return r;
+}
+
+/* What stands at the path of OP now decides with what it is masked. */
+static int settle_kind(struct plan_op *op, struct error *err)
+{
+	struct stat st;
+
+	if (lstat(op->path, &st) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "placeholder %s",
+				 quote(op->path).text);
+	if (S_ISLNK(st.st_mode))
+		return error_set(err, ERR_SETUP_FAILED, 0, "%s has become a link meanwhile",
+				 quote(op->path).text);
+	if (!S_ISDIR(st.st_mode) && op->kind == PLAN_MASK_DIR)
+		op->kind = PLAN_MASK_FILE;
+	return 0;
+}
+
+/* Nothing is there and nobody inside can make it: nothing to mount on, and a seal has no object. */
+static void leave_out(struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		struct plan_op *op = &plan->ops[i];
+
+		if (strcmp(op->path, path) == 0 &&
+		    (op->kind == PLAN_SEAL || op->flags & PLAN_PLACEHOLDER))
+			op->flags |= PLAN_WATCH;
+	}
+}
+
+static int make_placeholder(struct plan *plan, struct plan_op *op, struct error *err)
+{
+	struct announcer announcer = { .last_made = "" };
+	struct report_placeholder skipped = { .path = "" };
+	int r = placeholder_make(op->path, announce, &announcer, err);
+	bool is_there = r == 1;
+
+	if (r < 0)
+		return r;
+	if (strcmp(announcer.last_made, op->path) != 0) {
+		/* So that fsboxd knows on what of others' this job stands. */
+		(void)snprintf(skipped.path, sizeof(skipped.path), "%s", op->path);
+		r = announce(REPORT_PLACEHOLDER_SKIPPED, &skipped, &announcer, err);
+		if (r < 0)
+			return r;
+	}
+	if (is_there)
+		return settle_kind(op, err);
+	leave_out(plan, op->path);
+	return 0;
+}
+
+/*
+ * Holds: our own descriptors; the peer's ids and no capability. What is walked here is the peer's to shape; it
+ * may hang for ever, and fsboxd abandons us then.
+ */
+static int builder_make_placeholders(struct builder *builder, struct error *err)
+{
+	const struct plan *plan = builder->input->plan;
+	int r = 0;
+
+	builder->stage = "placeholder";
+	builder->plan = *plan;
+	builder->plan.ops = calloc(plan->count + 1, sizeof(*plan->ops));
+	if (!builder->plan.ops)
+		return error_set(err, ERR_NOMEM, 0, "plan");
+	if (plan->count > 0)
+		memcpy(builder->plan.ops, plan->ops, plan->count * sizeof(*plan->ops));
+	for (size_t i = 0; r == 0 && i < plan->count; i++) {
+		struct plan_op *op = &builder->plan.ops[i];
+
+		if (op->flags & PLAN_PLACEHOLDER && !(op->flags & PLAN_WATCH))
+			r = make_placeholder(&builder->plan, op, err);
+	}
+	return r;
+}
+
+/* ---- step 4: turning into the engine ------------------------------------------------- */
+
+/* Those of the names below /proc to be masked that this kernel has. */
+static int list_proc_masks(struct string_list *ret_list, struct error *err)
+{
+	size_t count = 0;
+	const char *const *names = bwrap_proc_masks(&count);
+	char path[64];
+
+	for (size_t i = 0; i < count; i++) {
+		int r = 0;
+
+		(void)snprintf(path, sizeof(path), "/proc/%s", names[i]);
+		if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		r = string_list_add(ret_list, names[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int builder_compile(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	AUTO(buf_deinit) struct buf out = BUF_INIT(LIMIT_PLAN_BYTES);
+	AUTO(string_list_deinit) struct string_list proc_masks = { 0 };
+	struct bwrap_options options = {
+		.mask_dir = input->mask_dir,
+		.mask_file = input->mask_file,
+		.proc_masks = &proc_masks,
+		.root_peer = input->identity->uid == 0,
+	};
+	int r = 0;
+
+	builder->stage = "compile";
+	r = list_proc_masks(&proc_masks, err);
+	if (r < 0)
+		return r;
+	r = bwrap_compile(&builder->plan, &options, &out, err);
+	if (r < 0)
+		return r;
+	/* The last one counts: init goes to the working directory, and can say that it is gone. */
+	(void)buf_add(&out, "--chdir\0/\0--as-pid-1", sizeof("--chdir\0/\0--as-pid-1"));
+	r = buf_check(&out, "arguments of bubblewrap", err);
+	if (r < 0)
+		return r;
+	return sealed_create("bwrap arguments", out.data, out.size, 0400, &builder->args_fd, err);
+}
+
+static bool is_writable(const struct plan_op *op)
+{
+	switch (op->kind) {
+	case PLAN_PROC:
+	case PLAN_DEV:
+	case PLAN_TMPFS:
+		return true;
+	case PLAN_BIND:
+		return !(op->flags & PLAN_READ_ONLY);
+	case PLAN_ROOT:
+	case PLAN_SYMLINK:
+	case PLAN_MASK_DIR:
+	case PLAN_MASK_FILE:
+	case PLAN_MASK_TREE:
+	case PLAN_SEAL:
+	case PLAN_SYS:
+	case PLAN_OP_KIND_COUNT:
+		break;
+	}
+	return false;
+}
+
+static int builder_write_setup(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	AUTO(buf_deinit) struct buf out = BUF_INIT(LIMIT_PLAN_BYTES);
+	AUTO(auto_close) int fd = -1;
+	struct setup_header header = { .magic = SETUP_MAGIC, .engine = input->engine };
+	int r = 0;
+
+	builder->stage = "setup";
+	header.flags = (builder->plan.net == NET_HOST ? SETUP_NET_HOST : 0) |
+		       (input->detached ? SETUP_DETACHED : 0);
+	(void)buf_add(&out, &header, sizeof(header));
+	for (size_t i = 0; i < builder->plan.count; i++) {
+		const struct plan_op *op = &builder->plan.ops[i];
+
+		if (!is_writable(op))
+			continue;
+		(void)buf_add_byte(&out, ACCESS_READ_WRITE);
+		(void)buf_add(&out, op->path, strlen(op->path) + 1);
+		header.path_count++;
+	}
+	r = buf_check(&out, "setup of init", err);
+	if (r < 0)
+		return r;
+	header.size = (uint32_t)out.size;
+	memcpy(out.data, &header, sizeof(header));
+	r = sealed_create("fsbox setup", out.data, out.size, 0400, &fd, err);
+	if (r < 0)
+		return r;
+	r = place(fd, INIT_FD_SETUP, err);
+	if (fd == INIT_FD_SETUP)
+		(void)steal_fd(&fd);
+	return r;
+}
+
+/*
+ * Holds: our own descriptors and two memfds; the peer's ids. bwrap closes the one with its arguments and
+ * hands the rest to init; its outer process keeps only 0 to 2.
+ */
+static int builder_exec(struct builder *builder, struct error *err)
+{
+	static char *const envp[] = { NULL };
+	const char *path = builder->input->engine_path;
+	char init_path[32];
+	char *argv[] = { (char *)"bwrap", (char *)"--args", builder->args_number,
+			 (char *)"--",    init_path,        NULL };
+	int r = 0;
+
+	builder->stage = "bwrap";
+	path = path ? path : engine_find_bwrap();
+	if (!path)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "bubblewrap is not installed");
+	if (fcntl(builder->args_fd, F_SETFD, 0) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "bwrap arguments");
+	(void)snprintf(builder->args_number, sizeof(builder->args_number), "%d", builder->args_fd);
+	(void)snprintf(init_path, sizeof(init_path), "/proc/self/fd/%d", INIT_FD_SELF);
+	/* From here on as the client is limited; nothing but exec is left to do. */
+	r = inherit_limit(&builder->inherit, err);
+	if (r < 0)
+		return r;
+	(void)execve(path, argv, envp);
+	return error_set(err, ERR_ENGINE_UNAVAILABLE, errno, "execute %s", quote(path).text);
+}
+
+_Noreturn void builder_run(const struct builder_input *input)
+{
+	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
+	struct error err = ERROR_INIT;
+	int r = builder_shut(&builder, &err);
+
+	if (r == 0 && input->engine != ENGINE_BWRAP)
+		r = error_set(&err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' has no builder",
+			      engine_name(input->engine));
+	if (r == 0 && (r = builder_place_descriptors(&builder, &err)) == 0 &&
+	    (r = builder_become(&builder, &err)) == 0 &&
+	    (r = builder_make_placeholders(&builder, &err)) == 0 &&
+	    (r = builder_compile(&builder, &err)) == 0 &&
+	    (r = builder_write_setup(&builder, &err)) == 0)
+		(void)builder_exec(&builder, &err);
+	builder_fail(&builder, &err);
+}
+
+int builder_load_init(const char *path, int *ret_fd, struct error *err)
+{
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO(auto_free) char *data = NULL;
+	struct stat st;
+	size_t done = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open %s", quote(path).text);
+	if (!S_ISREG(st.st_mode) || st.st_size < 1 || st.st_size > INIT_MAX_BYTES)
+		return error_set(err, ERR_SYSTEM, 0, "%s is no program", quote(path).text);
+	data = malloc((size_t)st.st_size);
+	if (!data)
+		return error_set(err, ERR_NOMEM, 0, "%s", quote(path).text);
+	while (done < (size_t)st.st_size) {
+		ssize_t n = read(fd, data + done, (size_t)st.st_size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return error_set(err, ERR_SYSTEM, n < 0 ? errno : 0, "read %s",
+					 quote(path).text);
+		done += (size_t)n;
+	}
+	return sealed_create("fsbox-init", data, done, 0555, ret_fd, err);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/scope.h"
+#include "daemon/spawner/quote.h"
+
+/* What a shell without PATH uses; execvp(3) too. */
+#define DEFAULT_PATH "/bin:/usr/bin"
+#define SHELL "/bin/sh"
+
+#define FIRST_LINE_BYTES 128
+
+enum child_stage { CHILD_STDIO = 1, CHILD_CHDIR, CHILD_EXEC };
+
+/* Written by the child when it will not become the command; one write, far below PIPE_BUF. */
+struct child_failure {
+	enum child_stage stage;
+	int errnum;
+	bool found; /* CHILD_EXEC: the file is there */
+};
+
+/* ---- in the child -------------------------------------------------------------------- */
+
+static const char *environment_get(char *const *envp, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *envp; envp++) {
+		if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=')
+			return *envp + length + 1;
+	}
+	return NULL;
+}
+
+/* Whether FILE is text as far as anybody can tell from its first line: then a shell may run it. */
+static bool looks_like_text(const char *file)
+{
+	AUTO(auto_close) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char line[FIRST_LINE_BYTES];
+	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line));
+
+	if (n < 0)
+		return false;
+	for (ssize_t i = 0; i < n && line[i] != '\n'; i++) {
+		if (line[i] == '\0')
+			return false;
+	}
+	return true;
+}
+
+/* A script without an interpreter line, as execvp(3) and every shell run it. */
+static void exec_by_shell(const char *file, char *const *argv, char *const *envp)
+{
+	size_t argc = 0;
+	AUTO(auto_free) char **shell_argv = NULL;
+
+	while (argv[argc])
+		argc++;
+	shell_argv = calloc(argc + 2, sizeof(*shell_argv));
+	if (!shell_argv)
+		return;
+	shell_argv[0] = (char *)SHELL;
+	shell_argv[1] = (char *)file;
+	for (size_t i = 1; i < argc; i++)
+		shell_argv[i + 1] = argv[i];
+	(void)execve(SHELL, shell_argv, envp);
+}
+
+/* Returns only on failure, with errno; *ret_found says whether FILE is there at all. */
+static void exec_file(const char *file, const struct command *command, bool *ret_found)
+{
+	int errnum = 0;
+
+	(void)execve(file, command->argv, command->envp);
+	errnum = errno;
+	if (errnum == ENOEXEC && looks_like_text(file)) {
+		exec_by_shell(file, command->argv, command->envp);
+		errnum = errno;
+	}
+	/* ENOENT is also what a missing interpreter or loader gives. */
+	*ret_found = faccessat(AT_FDCWD, file, F_OK, 0) == 0;
+	errno = errnum;
+}
+
+/* execvp(3), but exact about why not. Returns only on failure. */
+static void exec_search(const struct command *command, struct child_failure *failure)
+{
+	const char *name = command->argv[0];
+	const char *path = environment_get(command->envp, "PATH");
+	char file[PATH_MAX];
+
+	*failure = (struct child_failure){ .stage = CHILD_EXEC, .errnum = ENOENT };
+	if (name[0] == '\0')
+		return;
+	if (strchr(name, '/')) {
+		exec_file(name, command, &failure->found);
+		failure->errnum = errno;
+		return;
+	}
+	for (path = path ? path : DEFAULT_PATH;; path++) {
+		size_t length = strcspn(path, ":");
+		bool found = false;
+		int n = snprintf(file, sizeof(file), "%.*s%s%s", (int)length, path,
+				 length ? "/" : "", name);
+
+		if (n > 0 && (size_t)n < sizeof(file)) {
+			exec_file(file, command, &found);
+			/*
+			 * What is not there, or in a directory that is closed, is passed over. A file
+			 * that may not be executed is remembered, the first one, in case none can be.
+			 */
+			if (found && !failure->found) {
+				failure->errnum = errno;
+				failure->found = true;
+			}
+			if (found && failure->errnum != EACCES && failure->errnum != ENOENT)
+				return;
+		}
+		path += length;
+		if (*path == '\0')
+			return;
+	}
+}
+
+static void reset_signals(void)
+{
+	const struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)sigaction(signo, &action, NULL); /* KILL, STOP and libc's own refuse */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* STDIO may hold any numbers, 0 to 2 too: first out of the way, then into place. */
+static int place_stdio(const int stdio[3])
+{
+	int high[3];
+
+	for (int i = 0; i < 3; i++) {
+		high[i] = fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
+		if (high[i] < 0)
+			return -1;
+	}
+	for (int i = 0; i < 3; i++) {
+		if (dup2(high[i], i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static _Noreturn void child(const struct command *command, int status_fd)
+{
+	struct child_failure failure = { .stage = CHILD_STDIO };
+
+	/* A session of its own: no terminal that it could type into is its controlling one. */
+	(void)setsid();
+	if (place_stdio(command->stdio) < 0 ||
+	    syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
+		failure.errnum = errno;
+	} else if (chdir(command->cwd) < 0) {
+		failure.stage = CHILD_CHDIR;
+		failure.errnum = errno;
+	} else {
+		(void)umask(command->umask);
+		reset_signals();
+		exec_search(command, &failure);
+	}
+	/* Default signals by now, and the reader may be gone: then nobody needs to know. */
+	(void)!write(status_fd, &failure, sizeof(failure));
+	_exit(125);
+}
+
+/* ---- in pid 1 ------------------------------------------------------------------------ */
+
+int command_start(const struct command *command, pid_t *ret_pid, int *ret_status_fd,
+		  struct error *err)
+{
+	int fds[2];
+	pid_t pid = 0;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "pipe");
+	pid = fork();
+	if (pid == 0)
+		child(command, fds[1]);
+	(void)close(fds[1]);
+	if (pid < 0) {
+		(void)close(fds[0]);
+		return error_set(err, ERR_SETUP_FAILED, errno, "fork the command");
+	}
+	*ret_pid = pid;
+	*ret_status_fd = fds[0];
+	return 0;
+}
+
+static int exec_failure(const struct command *command, const struct child_failure *failure,
+			struct error *err)
+{
+	const struct quote name = quote(command->argv[0]);
+
+	switch (failure->errnum) {
+	case ENOENT:
+	case ENOTDIR:
+		if (!failure->found)
+			return error_set(err, ERR_COMMAND_NOT_FOUND, 0, "%s was not found",
+					 name.text);
+		return error_set(err, ERR_COMMAND_NOT_EXECUTABLE, 0,
+				 "%s needs an interpreter that is not there", name.text);
+	case EACCES:
+	case EPERM:
+	case ENOEXEC:
+	case ETXTBSY:
+	case E2BIG:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case ELIBBAD:
+	case EINVAL:
+		return error_set(err, ERR_COMMAND_NOT_EXECUTABLE, failure->errnum, "%s", name.text);
+	default:
+		return error_set(err, ERR_SETUP_FAILED, failure->errnum, "execute %s", name.text);
+	}
+}
+
+int command_exec_result(const struct command *command, int status_fd, const char **ret_stage,
+			struct error *err)
+{
+	struct child_failure failure = { 0 };
+	ssize_t n = 0;
+
+	do
+		n = read(status_fd, &failure, sizeof(failure));
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return 0; /* closed by exec */
+
+	*ret_stage = "exec";
+	if (n != (ssize_t)sizeof(failure))
+		return error_set(err, ERR_SETUP_FAILED, n < 0 ? errno : 0, "result of exec");
+	switch (failure.stage) {
+	case CHILD_CHDIR:
+		*ret_stage = "chdir";
+		return error_set(err, ERR_SETUP_FAILED, failure.errnum, "working directory %s",
+				 quote(command->cwd).text);
+	case CHILD_STDIO:
+		*ret_stage = "stdio";
+		return error_set(err, ERR_SETUP_FAILED, failure.errnum, "standard descriptors");
+	case CHILD_EXEC:
+		break;
+	}
+	return exec_failure(command, &failure, err);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_COMMAND_H
+#define FSBOX_DAEMON_SPAWNER_COMMAND_H
+
+/*
+ * The command of a job: started so that a failure to execute it is told from the command's own exit,
+ * whatever that is.
+ */
+
+#include <sys/types.h>
+
+#include "common/error.h"
+
+/*
+ * @cwd       absolute, inside
+ * @argv      at least argv[0]; looked up in PATH of @envp as execvp(3) does if it has no slash
+ * @envp      all of the command's environment
+ * @stdio     descriptors for 0, 1, 2; borrowed
+ * @umask     the command's
+ * @net_host  unused by the command itself
+ */
+struct command {
+	const char *cwd;
+	char *const *argv;
+	char *const *envp;
+	int stdio[3];
+	mode_t umask;
+};
+
+/*
+ * Fork the command: new session and process group, default signals, empty mask, nothing open but 0, 1, 2.
+ *
+ * @ret_pid        the child; also its process group
+ * @ret_status_fd  read end for command_exec_result(), closed on exec; the caller's
+ *
+ * Fails with ERR_SETUP_FAILED.
+ */
+int command_start(const struct command *command, pid_t *ret_pid, int *ret_status_fd,
+		  struct error *err);
+
+/*
+ * What became of it, once STATUS_FD is readable; blocks before. 0: it runs. Otherwise the child is
+ * about to exit without having run anything, and this fails with
+ *
+ *	ERR_COMMAND_NOT_FOUND       there is no such file, in no directory of PATH
+ *	ERR_COMMAND_NOT_EXECUTABLE  there is, but it is no program for this user, or its interpreter
+ *	                            is missing
+ *	ERR_SETUP_FAILED            the working directory is gone ("chdir"), or the kernel could not
+ *
+ * @ret_stage  "chdir" or "exec"; static; written on failure
+ */
+int command_exec_result(const struct command *command, int status_fd, const char **ret_stage,
+			struct error *err);
+
+#endif

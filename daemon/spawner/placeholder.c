@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/placeholder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/scope.h"
+#include "daemon/spawner/quote.h"
+
+#ifndef AT_HANDLE_FID
+#define AT_HANDLE_FID 0x200 /* Linux 6.5: also from file systems that cannot open by handle */
+#endif
+
+#define PLACEHOLDER_MODE 0700
+#define NAME_BYTES 256 /* NAME_MAX and a NUL */
+
+/* The user may be at work in the same directories; each round ends with something having changed. */
+#define MAKE_ROUNDS 16
+
+#define WALK (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+/* ---- identity ------------------------------------------------------------------------ */
+
+static int open_how(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = { .flags = flags | O_PATH | O_CLOEXEC, .resolve = resolve };
+
+	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+}
+
+static void read_handle(int fd, struct node_identity *identity)
+{
+	union {
+		struct file_handle handle;
+		char bytes[sizeof(struct file_handle) + sizeof(identity->handle)];
+	} space = { .handle.handle_bytes = sizeof(identity->handle) };
+	int mount_id = 0;
+	int r = name_to_handle_at(fd, "", &space.handle, &mount_id, AT_EMPTY_PATH | AT_HANDLE_FID);
+
+	if (r < 0 && errno == EINVAL) {
+		space.handle.handle_bytes = sizeof(identity->handle);
+		r = name_to_handle_at(fd, "", &space.handle, &mount_id, AT_EMPTY_PATH);
+	}
+	if (r < 0 || space.handle.handle_bytes > sizeof(identity->handle))
+		return; /* the file system has none; the rest must do */
+	identity->handle_bytes = space.handle.handle_bytes;
+	identity->handle_type = space.handle.handle_type;
+	memcpy(identity->handle, space.bytes + sizeof(struct file_handle),
+	       space.handle.handle_bytes);
+}
+
+int node_identity_read(int fd, struct node_identity *ret_identity, struct error *err)
+{
+	struct node_identity identity = { 0 };
+	struct statx stx;
+	struct statfs fs;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stx) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "statx");
+	if (fstatfs(fd, &fs) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "statfs");
+	identity.dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	identity.ino = stx.stx_ino;
+	if (stx.stx_mask & STATX_BTIME) {
+		identity.btime_sec = stx.stx_btime.tv_sec;
+		identity.btime_nsec = stx.stx_btime.tv_nsec;
+	}
+	memcpy(&identity.fsid, &fs.f_fsid, sizeof(identity.fsid));
+	read_handle(fd, &identity);
+	*ret_identity = identity;
+	return 0;
+}
+
+/* By file-system id, since device numbers change across mounts; by those where there is no id. */
+static bool same_file_system(const struct node_identity *a, const struct node_identity *b)
+{
+	if (a->fsid != 0 && b->fsid != 0)
+		return a->fsid == b->fsid;
+	return a->dev == b->dev;
+}
+
+bool node_identity_equal(const struct node_identity *a, const struct node_identity *b)
+{
+	if (!same_file_system(a, b) || a->ino != b->ino || a->btime_sec != b->btime_sec ||
+	    a->btime_nsec != b->btime_nsec)
+		return false;
+	if (a->handle_bytes == 0 || b->handle_bytes == 0)
+		return true; /* another kernel may give handles where this one does not */
+	return a->handle_bytes == b->handle_bytes && a->handle_type == b->handle_type &&
+	       memcmp(a->handle, b->handle, a->handle_bytes) == 0;
+}
+
+/* Not before: BTIME is at or after the time in IDENTITY. */
+static bool born_since(const struct statx *stx, int64_t sec, uint32_t nsec)
+{
+	if (!(stx->stx_mask & STATX_BTIME))
+		return false;
+	return stx->stx_btime.tv_sec > sec ||
+	       (stx->stx_btime.tv_sec == sec && stx->stx_btime.tv_nsec >= nsec);
+}
+
+/* Whether FD has all marks of a directory that this user made as a placeholder. */
+static bool looks_made_by_us(const struct statx *stx)
+{
+	/* A set-group-id parent hands that bit down. Some file systems count no links of directories. */
+	return S_ISDIR(stx->stx_mode) && stx->stx_uid == geteuid() &&
+	       (stx->stx_mode & 0777) == PLACEHOLDER_MODE && stx->stx_nlink <= 2;
+}
+
+/* ---- making -------------------------------------------------------------------------- */
+
+/* Where in PATH the walk is: PATH[0 .. end) is the level NAME, below PARENT_FD. */
+struct level {
+	int parent_fd;
+	char name[NAME_BYTES];
+	size_t end;
+};
+
+/* Put the component of PATH after END into LEVEL; false when there is none of a possible length. */
+static bool level_next(struct level *level, const char *path)
+{
+	size_t start = level->end;
+	size_t length = 0;
+
+	while (path[start] == '/')
+		start++;
+	length = strcspn(path + start, "/");
+	if (length == 0 || length >= sizeof(level->name))
+		return false;
+	memcpy(level->name, path + start, length);
+	level->name[length] = '\0';
+	level->end = start + length;
+	return true;
+}
+
+static int announce_level(const struct level *level, const char *path, enum report_kind kind,
+			  int node_fd, placeholder_announce_fn *announce, void *arg,
+			  struct error *err)
+{
+	struct report_placeholder what = { 0 };
+	int r = node_identity_read(level->parent_fd, &what.parent, err);
+
+	if (r == 0 && node_fd >= 0)
+		r = node_identity_read(node_fd, &what.node, err);
+	if (r < 0)
+		return r;
+	memcpy(what.path, path, level->end);
+	return announce(kind, &what, arg, err);
+}
+
+/* After mkdir: what now stands there under our name must be what we made. Returns its fd or -1. */
+static int open_made(const struct level *level, const struct timespec *since)
+{
+	AUTO(auto_close)
+	int fd = open_how(level->parent_fd, level->name, O_DIRECTORY | O_NOFOLLOW,
+			  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+	struct statx stx;
+
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx) < 0 ||
+	    !looks_made_by_us(&stx))
+		return -1;
+	/* Somebody swapped it for an older one: theirs, and never to be removed by us. */
+	if (stx.stx_mask & STATX_BTIME &&
+	    !born_since(&stx, since->tv_sec, (uint32_t)since->tv_nsec))
+		return -1;
+	return steal_fd(&fd);
+}
+
+/*
+ * Make one missing level. Returns 1 when something is there now, 0 when this user cannot make it, 2
+ * when the parent went away meanwhile.
+ */
+static int make_level(const struct level *level, const char *path,
+		      placeholder_announce_fn *announce, void *arg, struct error *err)
+{
+	AUTO(auto_close) int fd = -1;
+	struct timespec since;
+	int errnum = 0;
+	int r = announce_level(level, path, REPORT_PLACEHOLDER_INTENT, -1, announce, arg, err);
+
+	if (r < 0)
+		return r;
+	/* The clock that file systems stamp with, or one that is behind it. */
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &since);
+	if (mkdirat(level->parent_fd, level->name, PLACEHOLDER_MODE) == 0) {
+		fd = open_made(level, &since);
+		r = announce_level(level, path,
+				   fd >= 0 ? REPORT_PLACEHOLDER_MADE : REPORT_PLACEHOLDER_SKIPPED,
+				   fd, announce, arg, err);
+		return r < 0 ? r : 1;
+	}
+	errnum = errno;
+	r = announce_level(level, path, REPORT_PLACEHOLDER_SKIPPED, -1, announce, arg, err);
+	if (r < 0)
+		return r;
+	switch (errnum) {
+	case EEXIST:
+		return 1;
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case ENAMETOOLONG: /* then nobody can ever make it */
+		return 0;
+	case ENOENT:
+		return 2;
+	default:
+		return error_set(err, ERR_SETUP_FAILED, errnum, "make placeholder %s",
+				 quote(path).text);
+	}
+}
+
+/* One walk from the root. Returns 1, 0 as placeholder_make(), 2 to walk again. */
+static int make_walk(const char *path, placeholder_announce_fn *announce, void *arg,
+		     struct error *err)
+{
+	AUTO(auto_close) int fd = open_how(AT_FDCWD, "/", O_DIRECTORY, WALK);
+	struct level level = { .parent_fd = -1 };
+	int r = 0;
+
+	if (fd < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "open /");
+	while (path[level.end] != '\0') {
+		AUTO(auto_close) int next = -1;
+		bool last = false;
+
+		level.parent_fd = fd;
+		if (!level_next(&level, path))
+			return 0;
+		last = path[level.end] == '\0';
+		next = open_how(fd, level.name, last ? O_NOFOLLOW : O_DIRECTORY, WALK);
+		if (next < 0 && errno == ENOENT) {
+			r = make_level(&level, path, announce, arg, err);
+			if (r != 1)
+				return r;
+			next = open_how(fd, level.name, last ? O_NOFOLLOW : O_DIRECTORY, WALK);
+			if (next < 0 && errno == ENOENT)
+				return 2;
+		}
+		if (next < 0) {
+			/* Below a file or behind a closed door: nobody can make it as things are. */
+			if (errno == ENOTDIR || errno == EACCES || errno == EPERM)
+				return 0;
+			return error_set(err, ERR_SETUP_FAILED, errno, "placeholder %s",
+					 quote(path).text);
+		}
+		(void)close(fd);
+		fd = steal_fd(&next);
+	}
+	return 1;
+}
+
+int placeholder_make(const char *path, placeholder_announce_fn *announce, void *arg,
+		     struct error *err)
+{
+	int r = 2;
+
+	if (path[0] != '/' || strlen(path) > LIMIT_PATH_BYTES)
+		return error_set(err, ERR_SETUP_FAILED, 0, "placeholder %s is no absolute path",
+				 quote(path).text);
+	for (int round = 0; r == 2 && round < MAKE_ROUNDS; round++)
+		r = make_walk(path, announce, arg, err);
+	if (r == 2)
+		return error_set(err, ERR_SETUP_FAILED, 0,
+				 "placeholder %s: its parents keep disappearing", quote(path).text);
+	return r;
+}
+
+/* ---- removing ------------------------------------------------------------------------ */
+
+static int remove_later(struct error *err, int errnum, const char *path)
+{
+	return error_set(err, ERR_SYSTEM, errnum, "placeholder %s cannot be removed now",
+			 quote(path).text);
+}
+
+/*
+ * The parent's path is not there any more: 0 when it was deleted, an error when the file system that it
+ * lay on is not mounted, so that the placeholder still exists on it.
+ */
+static int parent_missing(const struct report_placeholder *placeholder, struct error *err)
+{
+	AUTO(auto_close) int fd = -1;
+	char path[sizeof(placeholder->path)];
+	struct node_identity ancestor;
+	int r = 0;
+
+	memcpy(path, placeholder->path, sizeof(path));
+	while (fd < 0) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash)
+			return remove_later(err, ENOENT, placeholder->path);
+		*slash = '\0';
+		fd = open_how(AT_FDCWD, path[0] ? path : "/", O_DIRECTORY, WALK);
+	}
+	r = node_identity_read(fd, &ancestor, err);
+	if (r < 0)
+		return r;
+	if (same_file_system(&ancestor, &placeholder->parent))
+		return 0;
+	return remove_later(err, ENOENT, placeholder->path);
+}
+
+/* The parent directory, if it is the one that was recorded. Returns 1 with it, 0 to forget, or fails. */
+static int open_parent(const struct report_placeholder *placeholder, int *ret_fd, struct error *err)
+{
+	AUTO(auto_close) int fd = -1;
+	char path[sizeof(placeholder->path)];
+	struct node_identity identity;
+	char *slash = NULL;
+	int r = 0;
+
+	memcpy(path, placeholder->path, sizeof(path));
+	slash = strrchr(path, '/');
+	if (!slash || slash[1] == '\0')
+		return 0;
+	*slash = '\0';
+	fd = open_how(AT_FDCWD, path[0] ? path : "/", O_DIRECTORY, WALK);
+	if (fd < 0) {
+		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+			return parent_missing(placeholder, err);
+		return remove_later(err, errno, placeholder->path);
+	}
+	r = node_identity_read(fd, &identity, err);
+	if (r < 0)
+		return r;
+	if (node_identity_equal(&identity, &placeholder->parent)) {
+		*ret_fd = steal_fd(&fd);
+		return 1;
+	}
+	if (same_file_system(&identity, &placeholder->parent))
+		return 0; /* replaced; and ours with it */
+	return remove_later(err, ENOENT, placeholder->path);
+}
+
+/* Whether the directory at FD is the one that PLACEHOLDER says we made, or were about to. */
+static bool is_ours(const struct report_placeholder *placeholder, int fd)
+{
+	struct node_identity identity;
+	struct statx stx;
+
+	if (placeholder->node.ino != 0)
+		return node_identity_read(fd, &identity, NULL) == 0 &&
+		       node_identity_equal(&identity, &placeholder->node);
+	return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx) == 0 &&
+	       looks_made_by_us(&stx) &&
+	       born_since(&stx, placeholder->node.btime_sec, placeholder->node.btime_nsec);
+}
+
+int placeholder_remove(const struct report_placeholder *placeholder, struct error *err)
+{
+	const char *slash = strrchr(placeholder->path, '/');
+	AUTO(auto_close) int parent_fd = -1;
+	AUTO(auto_close) int fd = -1;
+	int r = open_parent(placeholder, &parent_fd, err);
+
+	if (r <= 0)
+		return r;
+	fd = open_how(parent_fd, slash + 1, O_DIRECTORY | O_NOFOLLOW,
+		      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+	if (fd < 0) {
+		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV)
+			return 0;
+		return remove_later(err, errno, placeholder->path);
+	}
+	if (!is_ours(placeholder, fd))
+		return 0;
+	/* The worst that a race can do here: another empty directory of this very user's goes. */
+	if (unlinkat(parent_fd, slash + 1, AT_REMOVEDIR) == 0)
+		return 1;
+	if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	return remove_later(err, errno, placeholder->path);
+}
