@@ -65,9 +65,9 @@ struct channel_frame {
 	struct channel_sender sender;
 };
 
-#define CHANNEL_FRAME_INIT    \
-	{                     \
-		.payload = {} \
+#define CHANNEL_FRAME_INIT          \
+	{                           \
+		.payload = { NULL } \
 	}
 
 void channel_frame_deinit(struct channel_frame *frame); /* NULL and zeroed are fine */
