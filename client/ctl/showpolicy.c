@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The daemon's answer to "what would this spawn enforce?". */
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/conn.h"
+#include "client/convert.h"
+#include "client/ctl/command.h"
+#include "client/ctl/show.h"
+#include "common/scope.h"
+
+static void print_rules(const struct ctl *ctl, const struct msg_rule_list *rules)
+{
+	for (size_t i = 0; i < rules->count; i++) {
+		const struct msg_rule *rule = &rules->items[i];
+		enum output_style style = rule->access == ACCESS_DENY         ? STYLE_BAD
+					  : rule->access == ACCESS_READ_WRITE ? STYLE_WARN
+									      : STYLE_PLAIN;
+
+		output_style(ctl, stdout, style);
+		(void)printf("%-9s", access_name(rule->access));
+		output_style(ctl, stdout, STYLE_PLAIN);
+		(void)printf("  %-9s  ", rule_source_name(rule->source));
+		output_text(stdout, rule->path);
+		if (rule->origin) {
+			output_style(ctl, stdout, STYLE_DIM);
+			(void)fputs("  ", stdout);
+			output_text(stdout, rule->origin);
+			output_style(ctl, stdout, STYLE_PLAIN);
+		}
+		(void)fputc('\n', stdout);
+	}
+}
+
+static void print_strings(const char *name, const struct string_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		(void)printf("%-9s  ", name);
+		output_text(stdout, list->items[i]);
+		(void)fputc('\n', stdout);
+	}
+}
+
+static void print_notes(const struct policy_result *policy)
+{
+	for (size_t i = 0; i < policy->notes.count; i++) {
+		(void)fputs("note       ", stdout);
+		output_text(stdout, policy->notes.items[i].path);
+		(void)fputs(": ", stdout);
+		output_text(stdout, policy->notes.items[i].reason);
+		(void)fputc('\n', stdout);
+	}
+	print_strings("withheld", &policy->withheld);
+	print_strings("warning", &policy->warnings);
+}
+
+static void print_policy(const struct ctl *ctl, const struct policy_result *policy)
+{
+	print_rules(ctl, &policy->rules);
+	print_strings("write ~", &policy->write_regexes);
+	print_strings("deny ~", &policy->deny_regexes);
+	print_strings("final ro", &policy->final_read_only_paths);
+	(void)printf("\nnetwork    %s (%s)\nengine     %s\n", net_mode_name(policy->net),
+		     room_name(policy->room), engine_name(policy->engine));
+	if (policy->policy_digest)
+		(void)printf("digest     %s\n", policy->policy_digest);
+	print_notes(policy);
+}
+
+/* The answer, or NULL after having shown why there is none, with the exit status in RET_STATUS. */
+static struct conn_event *ask(struct ctl *ctl, const struct request *request, int *ret_status)
+{
+	union method_params params;
+	struct conn_event *event = NULL;
+	struct fsbox_error err;
+	int r = 0;
+
+	*ret_status = CTL_FAILED;
+	if (ctl_open(ctl) < 0)
+		return NULL;
+	fsbox_conn(ctl->box)->want_text = ctl->args.json;
+	r = convert_spawn(&params.policy.spawn, &request->spawn, false, &err);
+	if (r == 0)
+		r = conn_request(fsbox_conn(ctl->box), METHOD_POLICY, &params, &event, &err);
+	method_params_deinit(METHOD_POLICY, &params);
+	if (r < 0) {
+		output_error(ctl, NULL, &err);
+		*ret_status = ctl->args.dry_run ? fsbox_error_exit_status(err.kind) : CTL_NO;
+		return NULL;
+	}
+	*ret_status = CTL_OK;
+	return event;
+}
+
+int show_policy_of(struct ctl *ctl, const struct request *request)
+{
+	int status = CTL_OK;
+	struct conn_event *event = ask(ctl, request, &status);
+
+	if (!event)
+		return status;
+	if (ctl->args.json)
+		(void)printf("%s\n", event->json);
+	else
+		print_policy(ctl, &event->result.policy);
+	(void)conn_event_free(event);
+	return CTL_OK;
+}
+
+int show_policy_check(struct ctl *ctl, const struct request *request)
+{
+	int status = CTL_OK;
+	struct conn_event *event = ask(ctl, request, &status);
+	const struct policy_result *policy = NULL;
+
+	if (!event)
+		return status;
+	policy = &event->result.policy;
+	if (ctl->args.json) {
+		(void)printf("%s\n", event->json);
+	} else {
+		(void)printf("ok: %zu rules\n", policy->rules.count);
+		print_notes(policy);
+	}
+	(void)conn_event_free(event);
+	return CTL_OK;
+}
