@@ -55,7 +55,8 @@ enum absent_mode {
  * @origin       owned or NULL; for people: "profile generic", "--deny", "fsboxd.conf line 3"
  * @bind_source  owned or NULL; the tree shown at @path when it is not @path itself (a private cache)
  * @real         owned or NULL; where @path really is when a look-up went through links
- * @link         owned or NULL; where the link itself really is when the last component of @path is one
+ * @link         owned or NULL; where the link itself really is when the last component of @path is one;
+ *               once settled: how a grant was spelled that a look-up found elsewhere
  * @type         what is there, at the end of all links
  * @optional     a grant whose path may be absent: then it is dropped, else that is an error
  * @denied_link  set by policy_settle(): the rule stands on a link node (its target has its own rule)
