@@ -124,8 +124,8 @@ char *gen_probe(struct gen *gen, const struct rule_list *rules, const struct gen
 		add_components(gen, text, 3, options);
 		break;
 	case 2: /* no component border */
-		(void)snprintf(text + strlen(text), PATH_ROOM - strlen(text), "%s",
-			       gen_one_in(gen, 2) ? "b" : "-b/a");
+		(void)snprintf(text + strlen(text), PATH_ROOM - strlen(text), "%s%s",
+			       text[0] ? "" : "/", gen_one_in(gen, 2) ? "b" : "-b/a");
 		break;
 	default:
 		text[path_parent_length(text, strlen(text))] = '\0';
