@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_CLOSING_H
+#define FSBOX_DAEMON_SPAWNER_CLOSING_H
+
+/*
+ * Closing sockets into which somebody may have put descriptors that fsboxd has not received and
+ * never will.
+ *
+ * Whoever closes the last descriptor of such a socket closes what waits in it, and closing a file on
+ * a dead file system may block for ever, uninterruptibly (R7). So a child does it. One that hangs
+ * counts against its user; beyond the limit the socket stays open until a child of that user comes
+ * back. With too many such sockets fsboxd stops accepting (closing_full()).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/limits.h"
+#include "daemon/spawner/child.h"
+
+struct quota;
+
+struct closing {
+	struct children *children; /* borrowed */
+	struct quota *quota;       /* borrowed: QUOTA_STUCK while a child is at it */
+	struct closing_entry {
+		int fd;
+		uid_t uid;
+	} waiting[LIMIT_LINGERING];
+	size_t waiting_count;
+};
+
+void closing_init(struct closing *closing, struct children *children, struct quota *quota);
+
+/*
+ * A connection that will not be served, or a job channel that init never got; FD is consumed. UID is
+ * whose it is.
+ *
+ * For a stream connection an empty queue is recognised and closed at once. Nothing can be added to
+ * it meanwhile: receiving is shut down first.
+ */
+void closing_take_stream(struct closing *closing, int fd, uid_t uid);
+void closing_take_channel(struct closing *closing, int fd, uid_t uid);
+
+/* No room to take another one. */
+bool closing_full(const struct closing *closing);
+
+#endif

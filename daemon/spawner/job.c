@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/plan.h"
+#include "common/scope.h"
+#include "daemon/log.h"
+#include "daemon/spawner/brokerlink.h"
+#include "daemon/spawner/jobproc.h"
+#include "daemon/spawner/spawner.h"
+#include "daemon/spawner/sweep.h"
+#include "daemon/spawner/verify.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+
+static void on_open_too_long(void *arg);
+
+/* ---- the table ----------------------------------------------------------------------- */
+
+static struct job **bucket_of(struct spawner *spawner, uint64_t id)
+{
+	return &spawner->jobs[id % SPAWNER_JOB_BUCKETS];
+}
+
+struct job *job_find(const struct spawner *spawner, uint64_t id)
+{
+	for (struct job *job = spawner->jobs[id % SPAWNER_JOB_BUCKETS]; job; job = job->next)
+		if (job->id == id)
+			return job;
+	return NULL;
+}
+
+static void job_link(struct job *job)
+{
+	struct spawner *spawner = job->spawner;
+	struct job **bucket = bucket_of(spawner, job->id);
+
+	job->next = *bucket;
+	*bucket = job;
+	spawner->job_count++;
+	job->broker->job_count++;
+}
+
+/* Out of the table and of memory. A channel that init never got may hold the client's descriptors. */
+static void job_free(struct job *job)
+{
+	struct spawner *spawner = job->spawner;
+	struct job **at = bucket_of(spawner, job->id);
+
+	while (*at != job)
+		at = &(*at)->next;
+	*at = job->next;
+	spawner->job_count--;
+
+	loop_disarm(&spawner->loop, &job->timer);
+	jobproc_release(job);
+	if (job->plan_fd >= 0)
+		(void)close(job->plan_fd);
+	if (job->channel_fd >= 0)
+		closing_take_channel(&spawner->closing, job->channel_fd, job->identity.uid);
+	buf_deinit(&job->report_in);
+	quota_give(&spawner->quota, job->identity.uid, QUOTA_JOBS);
+	brokerlink_job_over(job->broker);
+	free(job);
+	spawner_touch(spawner);
+}
+
+/* ---- opening ------------------------------------------------------------------------- */
+
+static int plan_memfd(struct error *err)
+{
+	int fd = memfd_create("fsbox-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("fsbox-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd >= 0 ? fd : error_set(err, ERR_SYSTEM, errno, "memfd_create");
+}
+
+/* Whether one more may begin now. */
+static int check_room(struct spawner *spawner, uid_t uid, struct error *err)
+{
+	if (quota_held(&spawner->quota, uid, QUOTA_STUCK) >= LIMIT_STUCK_PER_UID)
+		return error_set(err, ERR_RESOLVER_BUSY, 0,
+				 "%d helpers of user %u hang on file systems that do not answer",
+				 LIMIT_STUCK_PER_UID, uid);
+	if (spawner->config.host.audit == AUDIT_REQUIRED && !recorderlink_ready(&spawner->recorder))
+		return error_set(err, ERR_AUDIT_UNAVAILABLE, 0,
+				 "records are required, and fsbox-recorder does not take them");
+	return quota_spawn(&spawner->quota, uid, loop_now_ms(), err);
+}
+
+/* A job with its own two descriptors; @ret_fds are the broker's: plan memfd, channel. */
+static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_fds,
+		   struct job **ret_job, struct error *err)
+{
+	AUTO(auto_free) struct job *job = calloc(1, sizeof(*job));
+	AUTO(auto_close) int plan_fd = -1;
+	AUTO(auto_close) int their_plan_fd = -1;
+	int ends[2];
+	int r = 0;
+
+	if (!job)
+		return error_set(err, ERR_NOMEM, 0, "keep a job");
+	r = config_job_identity(&broker->spawner->config, &broker->identity, &job->identity, err);
+	if (r < 0)
+		return r;
+	plan_fd = plan_memfd(err);
+	if (plan_fd < 0)
+		return plan_fd;
+	their_plan_fd = fcntl(plan_fd, F_DUPFD_CLOEXEC, 0);
+	if (their_plan_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "dup");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "socketpair");
+
+	job->spawner = broker->spawner;
+	job->broker = broker;
+	job->id = ++broker->spawner->last_job;
+	job->conn = conn->id;
+	job->state = JOB_OPEN;
+	job->plan_fd = steal_fd(&plan_fd);
+	job->channel_fd = ends[0];
+	job->leader = (struct child)CHILD_INIT;
+	job->report_fd = -1;
+	job->go_fd = -1;
+	job->stderr_fd = -1;
+	job->pid1_fd = -1;
+	job->report_source = (struct loop_source)LOOP_SOURCE_INIT;
+	job->pid1_source = (struct loop_source)LOOP_SOURCE_INIT;
+	buf_init(&job->report_in, sizeof(struct report_message));
+	ret_fds[0] = steal_fd(&their_plan_fd);
+	ret_fds[1] = ends[1];
+	*ret_job = steal_ptr(&job);
+	return 0;
+}
+
+int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, struct error *err)
+{
+	struct spawner *spawner = broker->spawner;
+	uid_t uid = broker->identity.uid;
+	struct link_message message;
+	struct job *job = NULL;
+	int fds[2];
+	int r = 0;
+
+	if ((r = check_room(spawner, uid, err)) < 0 ||
+	    (r = quota_take(&spawner->quota, uid, QUOTA_JOBS, err)) < 0)
+		return r;
+	r = job_new(broker, conn, fds, &job, err);
+	if (r < 0) {
+		quota_give(&spawner->quota, uid, QUOTA_JOBS);
+		return r;
+	}
+	job_link(job);
+	spawner_touch(spawner);
+	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_open_too_long, job);
+
+	link_message_init(&message, LINK_JOB_OPENED, seq, conn->id, job->id);
+	brokerlink_send_take(broker, &message, fds, 2);
+	return 0;
+}
+
+void job_abandon(struct job *job)
+{
+	job_free(job);
+}
+
+static void on_open_too_long(void *arg)
+{
+	job_fail(arg, ERR_TIMEOUT, "plan", "no plan came within %d seconds", LIMIT_SETUP_MS / 1000);
+}
+
+/* ---- starting ------------------------------------------------------------------------ */
+
+static int start_verified(struct job *job, const struct conn *conn, struct error *err)
+{
+	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
+	struct spawner *spawner = job->spawner;
+	int r = 0;
+
+	if ((r = verify_start(spawner, &job->start, err)) < 0 ||
+	    (r = verify_read(job->plan_fd, job->start.plan_bytes, &plan, err)) < 0 ||
+	    (r = verify_plan(spawner, job->identity.uid, &plan, err)) < 0)
+		return r;
+
+	/* Placeholders of other jobs that this one's masks stand on must outlive it. */
+	for (size_t i = 0; i < plan.count && ledger_count(spawner->ledger) > 0; i++)
+		ledger_share(spawner->ledger, job->id, job->identity.uid, plan.ops[i].path);
+	return jobproc_start(job, &plan, conn->peer.pid, conn->peer.pidfd, err);
+}
+
+void job_start(struct job *job, const struct conn *conn, const struct op_start *start)
+{
+	struct error err = ERROR_INIT;
+
+	job->start = *start;
+	job->state = JOB_STARTING;
+	loop_disarm(&job->spawner->loop, &job->timer);
+	if (start_verified(job, conn, &err) < 0) {
+		job_fail(job, err.kind, "verify", "%s", err.message);
+		return;
+	}
+	(void)close(job->plan_fd);
+	job->plan_fd = -1;
+}
+
+/* ---- signals ------------------------------------------------------------------------- */
+
+int job_signal(struct job *job, int signo, struct error *err)
+{
+	/* Stopping pid 1 would stop nothing but its reaping; a terminal's stop can be sent. */
+	if (signo < 1 || signo >= NSIG || signo == SIGSTOP)
+		return error_set(err, ERR_INVALID, 0, "signal %d cannot be sent to a job", signo);
+	if (job->over)
+		return 0;
+	if (job->started && signo != SIGKILL)
+		return jobproc_signal(job, signo, err);
+	if (signo == SIGKILL)
+		job->killed = true;
+	if (job->started)
+		jobproc_kill(job);
+	else
+		job_fail(job, ERR_SETUP_FAILED, "signal",
+			 "ended by signal %d before the command ran", signo);
+	return 0;
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+static void describe(const struct job *job, struct event_message *event)
+{
+	const struct op_start *start = &job->start;
+
+	memset(event, 0, sizeof(*event));
+	event->job = job->id;
+	event->uid = job->identity.uid;
+	event->pid = job->pid1;
+	event->engine = start->engine;
+	event->room = start->room;
+	event->argc = start->argc;
+	event->rules = start->rules;
+	event->suppressed = start->suppressed;
+	event->withheld = start->withheld;
+	memcpy(event->args_hash, start->args_hash, sizeof(event->args_hash));
+	memcpy(event->policy_digest, start->policy_digest, sizeof(event->policy_digest));
+	memcpy(event->profile, start->profile, sizeof(event->profile));
+	memcpy(event->command, start->command, sizeof(event->command));
+	memcpy(event->label, start->label, sizeof(event->label));
+}
+
+void job_record(const struct job *job, enum event_kind kind)
+{
+	struct event_message event;
+
+	describe(job, &event);
+	if (kind == EVENT_EXECUTION_FINISHED)
+		event.exited = job->record;
+	if (kind == EVENT_EXECUTION_FAILED) {
+		event.error_kind = job->failure.kind;
+		(void)snprintf(event.detail, sizeof(event.detail), "%s: %s", job->failure.stage,
+			       job->failure.message);
+	}
+	recorderlink_send(&job->spawner->recorder, kind, &event);
+}
+
+/* What init reported, unless fsboxd knows better (R24: what pid 1 could not say is lost). */
+static void settle_record(struct job *job)
+{
+	uint64_t wall_ms = loop_now_ms() - job->begun_ms;
+
+	if (!job->exited)
+		job->record = (struct exit_record){ .reason = EXIT_LOST, .wall_ms = wall_ms };
+	if (!job->exited && job->killed) {
+		job->record.reason = EXIT_SIGNALED;
+		job->record.signal = SIGKILL;
+	}
+	if (job->timed_out) {
+		job->record.reason = EXIT_TIMEOUT;
+		job->record.code = 0;
+		job->record.signal = 0;
+		job->record.core_dumped = 0;
+	}
+}
+
+/* The last step: nothing of the job is left on the host. */
+static void job_done(void *arg)
+{
+	struct job *job = arg;
+	struct link_message message;
+
+	if (job->started) {
+		link_message_init(&message, LINK_JOB_ENDED, 0, job->conn, job->id);
+		message.u.ended = job->record;
+		job_record(job, EVENT_EXECUTION_FINISHED);
+	} else {
+		link_message_init(&message, LINK_JOB_FAILED, 0, job->conn, job->id);
+		message.u.failure = job->failure;
+		job->spawner->failures++;
+		job_record(job, EVENT_EXECUTION_FAILED);
+	}
+	brokerlink_send_take(job->broker, &message, NULL, 0);
+	job_free(job);
+}
+
+void job_finish(struct job *job)
+{
+	struct report_placeholder *gone = NULL;
+	struct error err = ERROR_INIT;
+	size_t count = 0;
+
+	job->over = true;
+	job->state = JOB_ENDING;
+	loop_disarm(&job->spawner->loop, &job->timer);
+	jobproc_release(job);
+	if (job->started)
+		settle_record(job);
+	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)
+		log_failure(&err, "placeholders of job %llu stay", (unsigned long long)job->id);
+	if (count > 0) {
+		sweep_start_take(job->spawner, job->id, &job->identity, gone, count, job_done, job);
+		return;
+	}
+	free(gone);
+	job_done(job);
+}
+
+void job_fail(struct job *job, enum error_kind kind, const char *stage, const char *format, ...)
+{
+	struct error err = { .kind = kind };
+	va_list args;
+
+	if (job->over)
+		return;
+	if (!job->started && !job->failed) {
+		va_start(args, format);
+		(void)vsnprintf(err.message, sizeof(err.message), format, args);
+		va_end(args);
+		failure_set(&job->failure, &err, stage);
+		job->failed = true;
+	}
+	job->state = JOB_ENDING;
+
+	/* Once there was a leader, its end or the pipe's leads to job_finish(), never we: our callers
+	 * go on with the job. */
+	if (job->leader.pid == 0 && !job->leader_gone)
+		job_finish(job);
+	else
+		jobproc_kill(job);
+}
+
+void jobs_broker_gone(struct spawner *spawner, const struct brokerlink *broker)
+{
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++) {
+		struct job *next = NULL;
+
+		for (struct job *job = spawner->jobs[i]; job; job = next) {
+			next = job->next;
+			if (job->broker == broker && job->state == JOB_OPEN)
+				job_abandon(job);
+		}
+	}
+}
+
+void jobs_deinit(struct spawner *spawner)
+{
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++) {
+		while (spawner->jobs[i]) {
+			struct job *job = spawner->jobs[i];
+
+			child_forget(&spawner->children, &job->leader);
+			job_free(job);
+		}
+	}
+}

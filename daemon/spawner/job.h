@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_JOB_H
+#define FSBOX_DAEMON_SPAWNER_JOB_H
+
+/*
+ * One job, from the broker's wish to the result.
+ *
+ *	open      plan memfd and channel were handed out; the broker writes the plan
+ *	starting  the leader runs: becomes the peer, makes placeholders, turns into the engine
+ *	running   the command runs; only pid 1 of the job counts from here on
+ *	ending    told to end, or over and being cleaned up
+ *
+ * A job outlives its broker and its leader. Quotas, timeouts and signals are held here, so they hold
+ * while a broker is dead (R13).
+ *
+ * Nothing unaccounted goes on: before fsboxd knows pid 1, that waits for a GO byte and ends by itself
+ * when the pipe closes instead; afterwards killing it ends everything in the job.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+#include "daemon/identity.h"
+#include "daemon/spawner/child.h"
+#include "daemon/spawner/loop.h"
+#include "proto/wire/eventop.h"
+#include "proto/wire/spawnop.h"
+
+struct brokerlink;
+struct conn;
+struct spawner;
+
+/*
+ * @broker        whose it is; kept while the job is
+ * @identity      as whom it runs: the broker's without the groups that jobs lose
+ * @plan_fd       open: the plan memfd; @channel_fd: init's end of the job channel
+ * @report_fd     starting and later: what builder and init report; @report_in: a part of a message
+ * @go_fd         where GO bytes go
+ * @stderr_fd     the engine's own words, for the message when it fails
+ * @leader        the process we started
+ * @pid1, @pid1_fd  of the job's init, once it is known
+ * @timer         of the present state: set-up, run time, grace, teardown
+ * @up, @started, @exited  PID1_UP, STARTED, EXITED were reported
+ * @over          finished but for its placeholders
+ * @failed        it will not run: @failure says why
+ * @timed_out, @killed  why it is ending; killed: by request, with SIGKILL
+ * @record        as reported, later as told
+ */
+struct job {
+	struct spawner *spawner;
+	struct brokerlink *broker;
+	uint64_t id;
+	uint64_t conn;
+	enum job_state state;
+	struct identity identity;
+	struct op_start start;
+	int plan_fd;
+	int channel_fd;
+
+	struct child leader;
+	bool leader_gone;
+	int report_fd;
+	int go_fd;
+	int stderr_fd;
+	struct loop_source report_source;
+	struct buf report_in;
+	pid_t pid1;
+	int pid1_fd;
+	struct loop_source pid1_source;
+	struct loop_timer timer;
+
+	bool up;
+	bool started;
+	bool exited;
+	bool over;
+	bool failed;
+	bool timed_out;
+	bool killed;
+	uint32_t placeholders;
+	uint64_t begun_ms;        /* CLOCK_MONOTONIC, when the command started */
+	uint64_t started_real_ms; /* CLOCK_REALTIME */
+	struct failure failure;
+	struct exit_record record;
+	struct job *next; /* spawner.jobs[] */
+};
+
+/*
+ * Open a job for CONN: quotas are taken, and the broker is sent LINK_JOB_OPENED for SEQ. Fails with
+ * ERR_QUOTA_EXCEEDED, ERR_NOT_AUTHORIZED (its groups), ERR_NOMEM, ERR_SYSTEM.
+ */
+int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, struct error *err);
+
+/*
+ * The plan is in its memfd: verify it and start the leader. CONN is the connection that the job was
+ * opened for. A failure ends the job; the broker is told by LINK_JOB_FAILED.
+ */
+void job_start(struct job *job, const struct conn *conn, const struct op_start *start);
+
+/* An open job will not be started. Tells nobody. */
+void job_abandon(struct job *job);
+
+/* Send SIGNO to the job. Fails with ERR_INVALID (this one cannot be sent) or ERR_SYSTEM. */
+int job_signal(struct job *job, int signo, struct error *err);
+
+/*
+ * Will not run, for this reason; the first one counts. Everything of it is killed; when nothing is
+ * left the broker is told. Without a leader that is now, and the job is gone on return.
+ */
+void job_fail(struct job *job, enum error_kind kind, const char *stage, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+struct job *job_find(const struct spawner *spawner, uint64_t id);
+
+/* BROKER's process is gone: jobs that it only opened go with it. */
+void jobs_broker_gone(struct spawner *spawner, const struct brokerlink *broker);
+
+/* End of fsboxd: forget all, kill none. */
+void jobs_deinit(struct spawner *spawner);
+
+/* ---- between job.c and jobproc.c ----------------------------------------------------- */
+
+/* An event about the job. */
+void job_record(const struct job *job, enum event_kind kind);
+
+/* The job is over: settle the result, clean up, tell the broker, free. */
+void job_finish(struct job *job);
+
+#endif

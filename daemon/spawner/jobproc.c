@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/jobproc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/scope.h"
+#include "daemon/log.h"
+#include "daemon/spawner/brokerlink.h"
+#include "daemon/spawner/builder.h"
+#include "daemon/spawner/job.h"
+#include "daemon/spawner/procfs.h"
+#include "daemon/spawner/quote.h"
+#include "daemon/spawner/spawner.h"
+#include "daemon/spawner/stray.h"
+
+/* What an engine may say on stderr; it cannot make the file longer. */
+#define STDERR_BYTES 4096
+
+/* Reads of one job's reports before others have their turn. */
+#define READS_PER_TURN 8
+
+/* Processes below the leader that are looked at; bwrap has one. */
+#define CHILDREN_LOOKED_AT 16
+
+static void look_for_end(struct job *job);
+
+/* ---- signalling ---------------------------------------------------------------------- */
+
+/*
+ * A descriptor of PID if that is a child of the leader which can only ever be the job's user: a
+ * leader in the hands of its user must not make us signal anybody else. *ret_init: it is pid 1 of a
+ * pid namespace of its own, and can gain no privileges any more.
+ */
+static int open_descendant(const struct job *job, pid_t pid, bool *ret_init)
+{
+	AUTO(auto_close) int pidfd = pidfd_open_pid(pid);
+	AUTO(auto_close) int proc_fd = -1;
+	struct proc_status status;
+
+	if (pidfd < 0)
+		return -1;
+	proc_fd = proc_open(pid);
+	if (proc_fd < 0 || proc_status_read(proc_fd, &status, NULL) < 0 ||
+	    status.parent != job->leader.pid)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(status.uids); i++)
+		if (status.uids[i] != job->identity.uid)
+			return -1;
+
+	/* Alive now, so it was this process that we read about. */
+	if (!pidfd_alive(pidfd))
+		return -1;
+	*ret_init = status.no_new_privs && status.ns_depth > 1 && status.ns_pid == 1;
+	return steal_fd(&pidfd);
+}
+
+static void kill_children_of_leader(const struct job *job)
+{
+	pid_t children[CHILDREN_LOOKED_AT];
+	size_t count = proc_children(job->leader.pid, children, CHILDREN_LOOKED_AT);
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_init = false;
+		AUTO(auto_close) int pidfd = open_descendant(job, children[i], &is_init);
+
+		if (pidfd >= 0)
+			(void)pidfd_signal(pidfd, SIGKILL);
+	}
+}
+
+/* What cannot be killed is reported, not waited for (R24). */
+static void on_teardown_over(void *arg)
+{
+	struct job *job = arg;
+
+	log_write(LOG_WARNING, "job %llu of user %u does not end", (unsigned long long)job->id,
+		  job->identity.uid);
+	job_finish(job);
+}
+
+void jobproc_kill(struct job *job)
+{
+	job->state = JOB_ENDING;
+	if (job->pid1_fd >= 0)
+		(void)pidfd_signal(job->pid1_fd, SIGKILL);
+	if (!job->started && job->leader.pid > 0) {
+		kill_children_of_leader(job);
+		child_signal(&job->leader, SIGKILL);
+	}
+	loop_arm(&job->spawner->loop, &job->timer, LIMIT_TEARDOWN_MS, on_teardown_over, job);
+}
+
+int jobproc_signal(struct job *job, int signo, struct error *err)
+{
+	if (job->pid1_fd < 0 || pidfd_signal(job->pid1_fd, signo) == 0 || errno == ESRCH)
+		return 0;
+	return error_set(err, ERR_SYSTEM, errno, "signal %d to job %llu", signo,
+			 (unsigned long long)job->id);
+}
+
+/* ---- time limits --------------------------------------------------------------------- */
+
+static void on_setup_too_long(void *arg)
+{
+	job_fail(arg, ERR_TIMEOUT, "setup", "the sandbox was not ready within %d seconds",
+		 LIMIT_SETUP_MS / 1000);
+}
+
+static void on_grace_over(void *arg)
+{
+	jobproc_kill(arg);
+}
+
+static void on_time_up(void *arg)
+{
+	struct job *job = arg;
+
+	job->timed_out = true;
+	job->state = JOB_ENDING;
+	(void)jobproc_signal(job, SIGTERM, NULL);
+	loop_arm(&job->spawner->loop, &job->timer, LIMIT_GRACE_MS, on_grace_over, job);
+}
+
+/* ---- pid 1 --------------------------------------------------------------------------- */
+
+static bool read_reports(struct job *job);
+
+static void on_pid1_end(uint32_t events, void *arg)
+{
+	struct job *job = arg;
+
+	(void)events;
+	loop_remove(&job->spawner->loop, &job->pid1_source);
+
+	/* All it said is in the pipe by now. */
+	while (job->report_fd >= 0 && read_reports(job))
+		continue;
+	if (job->started)
+		job_finish(job);
+	else
+		look_for_end(job);
+}
+
+static int find_pid1(struct job *job, struct error *err)
+{
+	pid_t children[CHILDREN_LOOKED_AT];
+	size_t count = proc_children(job->leader.pid, children, CHILDREN_LOOKED_AT);
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_init = false;
+		AUTO(auto_close) int pidfd = open_descendant(job, children[i], &is_init);
+		int r = 0;
+
+		if (pidfd < 0 || !is_init)
+			continue;
+		r = loop_add(&job->spawner->loop, &job->pid1_source, pidfd, EPOLLIN, on_pid1_end,
+			     job, err);
+		if (r < 0)
+			return r;
+		job->pid1_fd = steal_fd(&pidfd);
+		job->pid1 = children[i];
+		return 0;
+	}
+	return error_set(err, ERR_SETUP_FAILED, 0, "the job's init is not below its engine");
+}
+
+static void send_go(struct job *job)
+{
+	/* One byte for each thing announced: more than a pipe holds is nothing we sent. */
+	if (write(job->go_fd, "G", 1) != 1)
+		job_fail(job, ERR_SETUP_FAILED, "go", "nobody waits for permission to go on");
+}
+
+/* ---- reports ------------------------------------------------------------------------- */
+
+static void take_intent(struct job *job, const struct report_placeholder *what)
+{
+	struct error err = ERROR_INIT;
+
+	if (++job->placeholders > LIMIT_PLACEHOLDERS_PER_JOB) {
+		job_fail(job, ERR_LEDGER_FAILED, "placeholder", "more than %d placeholders",
+			 LIMIT_PLACEHOLDERS_PER_JOB);
+		return;
+	}
+	if (ledger_intend(job->spawner->ledger, job->id, job->identity.uid, what, &err) < 0) {
+		job_fail(job, err.kind, "placeholder", "%s", err.message);
+		return;
+	}
+	send_go(job);
+}
+
+static void take_made(struct job *job, const struct report_placeholder *what)
+{
+	struct error err = ERROR_INIT;
+
+	if (ledger_made(job->spawner->ledger, job->id, what, &err) < 0)
+		job_fail(job, err.kind, "placeholder", "%s", err.message);
+}
+
+static void take_up(struct job *job)
+{
+	struct link_message message;
+	struct error err = ERROR_INIT;
+
+	if (find_pid1(job, &err) < 0) {
+		job_fail(job, err.kind, "init", "%s", err.message);
+		return;
+	}
+	job->up = true;
+	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
+	message.u.up.pid = job->pid1;
+	brokerlink_send_take(job->broker, &message, NULL, 0);
+	send_go(job);
+}
+
+static void take_started(struct job *job)
+{
+	struct loop *loop = &job->spawner->loop;
+	uint64_t wall_ms = job->start.limits.wall_ms;
+
+	job->started = true;
+	job->begun_ms = loop_now_ms();
+	job->started_real_ms = spawner_real_ms();
+	job->spawner->spawns++;
+	if (job->state == JOB_STARTING) {
+		job->state = JOB_RUNNING;
+		loop_disarm(loop, &job->timer);
+		if (wall_ms > 0)
+			loop_arm(loop, &job->timer, wall_ms, on_time_up, job);
+	} else {
+		/* It was told to end while it began. */
+		jobproc_kill(job);
+	}
+	job_record(job, EVENT_EXECUTION_STARTED);
+}
+
+static void take_exited(struct job *job, const struct exit_record *record)
+{
+	job->exited = true;
+	job->record = *record;
+	job->state = JOB_ENDING;
+
+	/* Pid 1 has nothing left to do but to go. */
+	loop_arm(&job->spawner->loop, &job->timer, LIMIT_TEARDOWN_MS, on_grace_over, job);
+}
+
+/* What may be said when: anything else ends the job. */
+static bool may_report(const struct job *job, enum report_kind kind)
+{
+	switch (kind) {
+	case REPORT_PLACEHOLDER_INTENT:
+	case REPORT_PLACEHOLDER_MADE:
+	case REPORT_PLACEHOLDER_SKIPPED:
+	case REPORT_PID1_UP:
+		return !job->up;
+	case REPORT_STARTED:
+		return job->up && !job->started;
+	case REPORT_FAILED:
+		return !job->started;
+	case REPORT_EXITED:
+		return job->started && !job->exited;
+	case REPORT_KIND_COUNT:
+		break;
+	}
+	return false;
+}
+
+static void take_report(struct job *job, const struct report_message *report)
+{
+	enum report_kind kind = (enum report_kind)report->kind;
+
+	/* Already given up on: only how it really ended still matters. */
+	if (job->failed && kind != REPORT_STARTED && kind != REPORT_EXITED)
+		return;
+	if (!may_report(job, kind)) {
+		job_fail(job, ERR_SETUP_FAILED, "report", "report %u came out of turn",
+			 report->kind);
+		return;
+	}
+	switch (kind) {
+	case REPORT_PLACEHOLDER_INTENT:
+		take_intent(job, &report->u.placeholder);
+		break;
+	case REPORT_PLACEHOLDER_MADE:
+		take_made(job, &report->u.placeholder);
+		break;
+	case REPORT_PLACEHOLDER_SKIPPED:
+		ledger_share(job->spawner->ledger, job->id, job->identity.uid,
+			     report->u.placeholder.path);
+		break;
+	case REPORT_PID1_UP:
+		take_up(job);
+		break;
+	case REPORT_STARTED:
+		take_started(job);
+		break;
+	case REPORT_FAILED:
+		job->failure = report->u.failure;
+		job->failed = true;
+		job_fail(job, ERR_SETUP_FAILED, NULL, "reported");
+		break;
+	case REPORT_EXITED:
+		take_exited(job, &report->u.exited);
+		break;
+	case REPORT_KIND_COUNT:
+		break;
+	}
+}
+
+/* Take complete messages from job->report_in. False: garbage. */
+static bool take_messages(struct job *job, struct error *err)
+{
+	while (job->report_in.size >= 2 * sizeof(uint32_t)) {
+		struct report_message report;
+		uint32_t size = 0;
+		uint32_t kind = 0;
+
+		memcpy(&size, job->report_in.data, sizeof(size));
+		memcpy(&kind, job->report_in.data + sizeof(size), sizeof(kind));
+		if (size < 2 * sizeof(uint32_t) || size > sizeof(report) ||
+		    size != report_message_size((enum report_kind)kind))
+			return error_set(err, ERR_BAD_FRAME, 0, "of impossible size") == 0;
+		if (job->report_in.size < size)
+			return true;
+		memset(&report, 0, sizeof(report));
+		memcpy(&report, job->report_in.data, size);
+		buf_consume(&job->report_in, size);
+		if (report_message_check(&report, size, err) < 0)
+			return false;
+		take_report(job, &report);
+	}
+	return true;
+}
+
+static void close_report(struct job *job)
+{
+	loop_remove(&job->spawner->loop, &job->report_source);
+	if (job->report_fd >= 0)
+		(void)close(job->report_fd);
+	job->report_fd = -1;
+	buf_deinit(&job->report_in);
+}
+
+/* False: nothing more to read now, or ever (then report_fd is -1). */
+static bool read_reports(struct job *job)
+{
+	struct error err = ERROR_INIT;
+	size_t room = sizeof(struct report_message) - job->report_in.size;
+	void *to = buf_reserve(&job->report_in, room);
+	ssize_t got = to ? read(job->report_fd, to, room) : -1;
+
+	if (!to || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+		return false;
+	if (got <= 0) {
+		close_report(job);
+		return false;
+	}
+	buf_commit(&job->report_in, (size_t)got);
+	if (take_messages(job, &err))
+		return true;
+
+	/* Whoever writes there is not init, or not any more: a job that runs is lost. */
+	job_fail(job, ERR_SETUP_FAILED, "report", "a report is not one: %s", err.message);
+	close_report(job);
+	return false;
+}
+
+static void on_report(uint32_t events, void *arg)
+{
+	struct job *job = arg;
+
+	(void)events;
+	for (int turn = 0; turn < READS_PER_TURN; turn++)
+		if (!read_reports(job))
+			break;
+	look_for_end(job);
+}
+
+/* ---- the leader ---------------------------------------------------------------------- */
+
+static int leader_main(void *arg)
+{
+	builder_run(arg);
+}
+
+static void fail_with_engine_words(struct job *job, int status)
+{
+	char words[QUOTE_BYTES] = "";
+	ssize_t length = pread(job->stderr_fd, words, sizeof(words) - 1, 0);
+
+	words[length > 0 ? length : 0] = '\0';
+	for (size_t end = strlen(words); end > 0 && words[end - 1] == '\n'; end--)
+		words[end - 1] = '\0';
+	job_fail(job, ERR_SETUP_FAILED, engine_name((enum engine_kind)job->start.engine),
+		 "ended with wait status %d, saying %s", status, quote(words).text);
+}
+
+static void on_leader_exit(int status, void *arg)
+{
+	struct job *job = arg;
+
+	job->leader_gone = true;
+	while (job->report_fd >= 0 && read_reports(job))
+		continue;
+
+	/* With pid 1 known the job goes on without it. */
+	if (!job->up && !job->failed)
+		fail_with_engine_words(job, status);
+	look_for_end(job);
+}
+
+/*
+ * A job that runs ends with its pid 1. One that never came to that ends when the leader is reaped and
+ * nobody holds the report pipe, which everything of the job does until its command runs.
+ */
+static void look_for_end(struct job *job)
+{
+	if (job->started || !job->leader_gone || job->report_fd >= 0)
+		return;
+	if (!job->failed)
+		job_fail(job, ERR_SETUP_FAILED, "init", "ended before the command ran");
+	job_finish(job);
+}
+
+static int engine_stderr(struct error *err)
+{
+	AUTO(auto_close) int fd = memfd_create("fsbox-stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, STDERR_BYTES) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "memfd for the engine's messages");
+	return steal_fd(&fd);
+}
+
+static int make_pipe(int *ret_read, int *ret_write, bool read_is_ours, struct error *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "pipe");
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	if (fcntl(ends[read_is_ours ? 0 : 1], F_SETFL, O_NONBLOCK) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "fcntl");
+	return 0;
+}
+
+int jobproc_start(struct job *job, const struct plan *plan, pid_t peer_pid, int peer_pidfd,
+		  struct error *err)
+{
+	struct spawner *spawner = job->spawner;
+	AUTO(auto_close) int their_report_fd = -1;
+	AUTO(auto_close) int their_go_fd = -1;
+	struct builder_input input;
+	int r = 0;
+
+	if ((r = make_pipe(&job->report_fd, &their_report_fd, true, err)) < 0 ||
+	    (r = make_pipe(&their_go_fd, &job->go_fd, false, err)) < 0 ||
+	    (r = job->stderr_fd = engine_stderr(err)) < 0)
+		goto fail;
+	r = loop_add(&spawner->loop, &job->report_source, job->report_fd, EPOLLIN, on_report, job,
+		     err);
+	if (r < 0)
+		goto fail;
+
+	input = (struct builder_input){
+		.plan = plan,
+		.identity = &job->identity,
+		.mode = spawner->mode,
+		.engine = (enum engine_kind)job->start.engine,
+		.limits = job->start.limits,
+		.peer_pid = peer_pid,
+		.peer_pidfd = peer_pidfd,
+		.mask_dir = spawner->paths.mask_dir,
+		.mask_file = spawner->paths.mask_file,
+		.init_fd = spawner->init_fd,
+		.report_fd = their_report_fd,
+		.go_fd = their_go_fd,
+		.channel_fd = job->channel_fd,
+		.stderr_fd = job->stderr_fd,
+		.switch_ids = spawner->mode != MODE_USER,
+		.detached = job->start.detached != 0,
+	};
+	r = child_start(&spawner->children, &job->leader, leader_main, &input, on_leader_exit, job,
+			err);
+	if (r < 0)
+		goto fail;
+
+	/* Not the last descriptor of the channel, and of what its queue holds: the leader has one. */
+	(void)close(job->channel_fd);
+	job->channel_fd = -1;
+	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_setup_too_long, job);
+	return 0;
+
+fail:
+	jobproc_release(job);
+	return r;
+}
+
+void jobproc_release(struct job *job)
+{
+	struct loop *loop = &job->spawner->loop;
+
+	close_report(job);
+	loop_remove(loop, &job->pid1_source);
+	if (job->go_fd >= 0)
+		(void)close(job->go_fd);
+	if (job->stderr_fd >= 0)
+		(void)close(job->stderr_fd);
+	if (job->pid1_fd >= 0)
+		(void)close(job->pid1_fd);
+	job->go_fd = -1;
+	job->stderr_fd = -1;
+	job->pid1_fd = -1;
+	stray_take(job->spawner, &job->leader, job->identity.uid, "engine of a job",
+		   LIMIT_TEARDOWN_MS);
+}

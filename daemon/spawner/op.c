@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/op.h"
+
+#include <string.h>
+
+#include "common/scope.h"
+#include "daemon/spawner/brokerlink.h"
+#include "daemon/spawner/job.h"
+#include "daemon/spawner/spawner.h"
+
+enum op_flags {
+	OP_NEEDS_CONN = 1 << 0, /* names a living connection of this broker */
+	OP_OWN_CONN = 1 << 1,   /* the one that the job was opened for */
+	OP_ADMIN_TOO = 1 << 2,  /* an administrator's connection reaches everybody's jobs */
+	OP_TELLS_ONLY = 1 << 3, /* never answered, not even by an error */
+	OP_DONE_AFTER = 1 << 4, /* answered by LINK_DONE */
+};
+
+#define IN(state) (1u << (state))
+#define IN_NONE 0u /* names no job */
+
+/* One request: what it named, found and permitted. */
+struct request {
+	struct brokerlink *link;
+	const struct op_message *message;
+	const struct conn *conn;
+	struct job *job;
+};
+
+typedef int op_fn(const struct request *request, struct error *err);
+
+static int op_ready(const struct request *request, struct error *err)
+{
+	(void)err;
+	request->link->ready = true;
+	return 0;
+}
+
+static int op_conn_closed(const struct request *request, struct error *err)
+{
+	(void)err;
+	brokerlink_close_conn(request->link, request->message->conn);
+	spawner_touch(request->link->spawner);
+	return 0;
+}
+
+static int op_job_open(const struct request *request, struct error *err)
+{
+	return job_open(request->link, request->conn, request->message->seq, err);
+}
+
+static int op_job_start(const struct request *request, struct error *err)
+{
+	(void)err;
+	job_start(request->job, request->conn, &request->message->u.start);
+	return 0;
+}
+
+static int op_job_abandon(const struct request *request, struct error *err)
+{
+	(void)err;
+	job_abandon(request->job);
+	return 0;
+}
+
+static int op_job_signal(const struct request *request, struct error *err)
+{
+	return job_signal(request->job, (int)request->message->u.signal.signo, err);
+}
+
+static void send_entry(const struct request *request, const struct job *job)
+{
+	struct link_message message;
+	struct link_job_entry *entry = &message.u.entry;
+
+	link_message_init(&message, LINK_JOB_ENTRY, request->message->seq, 0, job->id);
+	entry->uid = job->identity.uid;
+	entry->pid = job->pid1;
+	entry->state = job->state;
+	entry->engine = job->start.engine;
+	entry->room = job->start.room;
+	entry->detached = job->start.detached;
+	entry->started_ms = job->started_real_ms;
+	memcpy(entry->profile, job->start.profile, sizeof(entry->profile));
+	memcpy(entry->command, job->start.command, sizeof(entry->command));
+	memcpy(entry->label, job->start.label, sizeof(entry->label));
+	brokerlink_send_take(request->link, &message, NULL, 0);
+}
+
+static int op_job_list(const struct request *request, struct error *err)
+{
+	const struct spawner *spawner = request->link->spawner;
+
+	(void)err;
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++)
+		for (const struct job *job = spawner->jobs[i]; job; job = job->next)
+			if (job->state != JOB_OPEN &&
+			    (job->identity.uid == request->link->identity.uid ||
+			     request->conn->admin))
+				send_entry(request, job);
+	return 0;
+}
+
+static int op_status(const struct request *request, struct error *err)
+{
+	const struct spawner *spawner = request->link->spawner;
+	uid_t uid = request->link->identity.uid;
+	struct link_message message;
+
+	(void)err;
+	link_message_init(&message, LINK_STATUS, request->message->seq, 0, 0);
+	message.u.status = (struct link_status){
+		.started_ms = spawner->started_ms,
+		.brokers = (uint32_t)brokerlinks_count(spawner),
+		.connections = (uint32_t)brokerlinks_conn_count(spawner),
+		.jobs = (uint32_t)spawner->job_count,
+		.jobs_of_uid = quota_held(&spawner->quota, uid, QUOTA_JOBS),
+		.spawns = spawner->spawns,
+		.failures = spawner->failures,
+		.refused_peers = spawner->refused_peers,
+		.placeholders = (uint32_t)ledger_count(spawner->ledger),
+		.stuck = quota_held(&spawner->quota, uid, QUOTA_STUCK),
+		.recorder_up = recorderlink_up(&spawner->recorder),
+		.engines = spawner->engines,
+	};
+	brokerlink_send_take(request->link, &message, NULL, 0);
+	return 0;
+}
+
+/* @states  the job must be in one of them; IN_NONE: the operation names no job */
+struct op_row {
+	op_fn *fn;
+	unsigned flags;
+	unsigned states;
+};
+
+static const struct op_row op_rows[OP_KIND_COUNT] = {
+	[OP_READY] = { op_ready, OP_TELLS_ONLY, IN_NONE },
+	[OP_CONN_CLOSED] = { op_conn_closed, OP_TELLS_ONLY, IN_NONE },
+	[OP_JOB_OPEN] = { op_job_open, OP_NEEDS_CONN, IN_NONE },
+	[OP_JOB_START] = { op_job_start, OP_NEEDS_CONN | OP_OWN_CONN, IN(JOB_OPEN) },
+	[OP_JOB_ABANDON] = { op_job_abandon, OP_TELLS_ONLY, IN(JOB_OPEN) },
+	[OP_JOB_SIGNAL] = { op_job_signal, OP_ADMIN_TOO | OP_DONE_AFTER,
+			    IN(JOB_STARTING) | IN(JOB_RUNNING) | IN(JOB_ENDING) },
+	[OP_JOB_LIST] = { op_job_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
+	[OP_STATUS] = { op_status, 0, IN_NONE },
+};
+
+/* Somebody else's job is as unknown as one that does not exist. */
+static int find_job(struct request *request, const struct op_row *row, struct error *err)
+{
+	struct job *job = job_find(request->link->spawner, request->message->job);
+	bool admin = (row->flags & OP_ADMIN_TOO) != 0 && request->conn && request->conn->admin;
+
+	if (!job || (job->identity.uid != request->link->identity.uid && !admin))
+		return error_set(err, ERR_JOB_UNKNOWN, 0, "no job %llu of yours runs",
+				 (unsigned long long)request->message->job);
+	if ((row->states & IN(job->state)) == 0)
+		return error_set(err, ERR_INVALID, 0, "job %llu is %s", (unsigned long long)job->id,
+				 job_state_name(job->state));
+	if ((row->flags & OP_OWN_CONN) != 0 &&
+	    (job->broker != request->link || job->conn != request->message->conn))
+		return error_set(err, ERR_NOT_AUTHORIZED, 0,
+				 "job %llu was opened for another connection",
+				 (unsigned long long)job->id);
+	request->job = job;
+	return 0;
+}
+
+static int permit(struct request *request, const struct op_row *row, struct error *err)
+{
+	request->conn = brokerlink_conn(request->link, request->message->conn);
+	if ((row->flags & OP_NEEDS_CONN) != 0 && !request->conn)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0, "no connection %llu of yours is open",
+				 (unsigned long long)request->message->conn);
+	return row->states == IN_NONE ? 0 : find_job(request, row, err);
+}
+
+void op_handle(struct brokerlink *link, const struct op_message *message)
+{
+	const struct op_row *row = &op_rows[message->kind];
+	struct request request = { .link = link, .message = message };
+	struct error err = ERROR_INIT;
+	struct link_message done;
+	int r = permit(&request, row, &err);
+
+	if (r == 0)
+		r = row->fn(&request, &err);
+	if ((row->flags & OP_TELLS_ONLY) != 0)
+		return;
+	if (r < 0) {
+		brokerlink_send_error(link, message->seq, message->job, &err);
+		return;
+	}
+	if ((row->flags & OP_DONE_AFTER) != 0) {
+		link_message_init(&done, LINK_DONE, message->seq, 0, message->job);
+		brokerlink_send_take(link, &done, NULL, 0);
+	}
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_SPAWNER_H
+#define FSBOX_DAEMON_SPAWNER_SPAWNER_H
+
+/*
+ * fsboxd: accepts, asks the kernel who connects, hands the connection to that identity's broker, and
+ * keeps the jobs.
+ *
+ * One thread, one loop, no waiting. To it every other process is hostile: garbage or death of a role
+ * closes that link, fails what was under way on it, and nothing else.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "common/error.h"
+#include "daemon/spawner/child.h"
+#include "daemon/spawner/closing.h"
+#include "daemon/spawner/config.h"
+#include "daemon/spawner/ledger.h"
+#include "daemon/spawner/loop.h"
+#include "daemon/spawner/options.h"
+#include "daemon/spawner/paths.h"
+#include "daemon/spawner/peer.h"
+#include "daemon/spawner/quota.h"
+#include "daemon/spawner/recorderlink.h"
+
+struct brokerlink;
+struct job;
+
+#define SPAWNER_JOB_BUCKETS 256
+
+/*
+ * @own_deny, @own_read_only  paths that every plan must keep (R25)
+ * @init_fd                   sealed memfd of the static init
+ * @broker_exec_fd            O_PATH of fsbox-broker, so that only this binary is ever started
+ * @socket_made               we made it, so we remove it
+ * @announced                 the recorder was told that we run
+ * @brokers                   one for each identity that is served
+ * @jobs                      by number, modulo
+ * @refusal_tokens            how many refusals may still be recorded in this second
+ */
+struct spawner {
+	struct options options;
+	enum daemon_mode mode;
+	struct paths paths;
+	struct config config;
+	struct string_list own_deny;
+	struct string_list own_read_only;
+	struct peer_home home;
+	struct loop loop;
+	struct children children;
+	struct quota quota;
+	struct ledger *ledger;
+	struct recorderlink recorder;
+	struct closing closing;
+
+	int lock_fd;
+	int socket_lock_fd;
+	int listen_fd;
+	int signal_fd;
+	int init_fd;
+	int broker_exec_fd;
+	bool socket_made;
+	bool announced;
+	struct loop_source listen_source;
+	struct loop_source signal_source;
+	struct loop_timer accept_timer;
+	struct loop_timer idle_timer;
+
+	struct brokerlink *brokers;
+	struct job *jobs[SPAWNER_JOB_BUCKETS];
+	size_t job_count;
+	uint64_t last_job;
+	uint64_t last_conn;
+
+	struct rlimit nofile; /* as it was before we raised it for ourselves */
+	uint32_t engines;     /* bits 1 << enum engine_kind */
+	char engine_reason[256];
+
+	uint64_t started_ms; /* CLOCK_REALTIME */
+	uint64_t spawns;
+	uint64_t failures;
+	uint64_t refused_peers;
+	uint64_t refusal_second;
+	uint32_t refusal_tokens;
+};
+
+#define SPAWNER_INIT                                                                   \
+	{                                                                              \
+		.loop = LOOP_INIT, .recorder = RECORDERLINK_INIT, .lock_fd = -1,       \
+		.socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1, .init_fd = -1, \
+		.broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,               \
+		.signal_source = LOOP_SOURCE_INIT,                                     \
+	}
+
+/*
+ * Everything up to the point where the first client may be accepted. LISTEN_COUNT descriptors come
+ * from the service manager. Fails with ERR_CONFIG, ERR_SYSTEM or ERR_ENGINE_UNAVAILABLE.
+ */
+int spawner_init(struct spawner *spawner, const struct options *options, enum daemon_mode mode,
+		 int listen_count, struct error *err);
+
+/*
+ * Serve until a signal or idleness ends it. Jobs that run then keep running: what happens to them is
+ * the service manager's decision, not the signal's.
+ */
+int spawner_run(struct spawner *spawner, struct error *err);
+
+void spawner_deinit(struct spawner *spawner);
+
+/* A job or connection came or went: idleness is looked at again. */
+void spawner_touch(struct spawner *spawner);
+
+/* Milliseconds of CLOCK_REALTIME. */
+uint64_t spawner_real_ms(void);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/verify.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/scope.h"
+#include "daemon/spawner/sealed.h"
+#include "daemon/spawner/spawner.h"
+
+/* Where private caches are below, whatever the home: a name that nobody but fsbox uses. */
+#define PRIVATE_PLACE "/.cache/fsbox"
+
+int verify_read(int plan_fd, size_t plan_bytes, struct plan *ret_plan, struct error *err)
+{
+	const void *data = NULL;
+	size_t size = 0;
+	int r = sealed_map(plan_fd, LIMIT_PLAN_BYTES, &data, &size, err);
+
+	if (r < 0)
+		return r;
+	r = size == plan_bytes
+		    ? plan_decode(ret_plan, data, size, err)
+		    : error_set(err, ERR_BAD_FRAME, 0, "the plan has %zu bytes, %zu were announced",
+				size, plan_bytes);
+	(void)munmap((void *)(uintptr_t)data, size);
+	return r;
+}
+
+/* The directory of private caches that SOURCE lies below, as length of its name; 0: none. */
+static size_t private_place_of(const struct spawner *spawner, const char *source)
+{
+	const char *own = spawner->paths.cache_dir;
+	const char *place = strstr(source, PRIVATE_PLACE);
+	size_t length = strlen(own);
+
+	if (length > 0 && strncmp(source, own, length) == 0 && source[length] == '/')
+		return length;
+	if (place && place != source && place[sizeof(PRIVATE_PLACE) - 1] == '/')
+		return (size_t)(place - source) + sizeof(PRIVATE_PLACE) - 1;
+	return 0;
+}
+
+static int add_prefix(struct string_list *list, const char *path, size_t length, struct error *err)
+{
+	char prefix[LIMIT_PATH_BYTES + 1];
+
+	if (length >= sizeof(prefix))
+		return 0;
+	memcpy(prefix, path, length);
+	prefix[length] = '\0';
+	return string_list_has(list, prefix) ? 0 : string_list_add(list, prefix, err);
+}
+
+/*
+ * Places that this plan's private sources may lie in. fsboxd does not know the user's home (R4), but
+ * knows what fsbox calls such a directory below any: a source elsewhere is refused. A frozen
+ * XDG_CACHE_HOME has its own.
+ */
+static int private_roots(const struct spawner *spawner, const struct plan *plan,
+			 struct string_list *roots, struct error *err)
+{
+	const struct hostconf *host = &spawner->config.host;
+	int r = 0;
+
+	for (size_t i = 0; i < host->host_env_count; i++) {
+		char root[LIMIT_PATH_BYTES + 1];
+
+		if (strcmp(host->host_env[i].name, "XDG_CACHE_HOME") != 0 ||
+		    strlen(host->host_env[i].value) + sizeof("/fsbox") > sizeof(root))
+			continue;
+		(void)snprintf(root, sizeof(root), "%s/fsbox", host->host_env[i].value);
+		if ((r = add_prefix(roots, root, strlen(root), err)) < 0)
+			return r;
+	}
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_op *op = &plan->ops[i];
+		size_t length = 0;
+
+		if ((op->flags & PLAN_PRIVATE_SOURCE) == 0 || !op->source)
+			continue;
+		length = private_place_of(spawner, op->source);
+		if (length > 0 && (r = add_prefix(roots, op->source, length, err)) < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* What root may not have, in any mode (R19): its jobs must not see the host as it is. */
+static int verify_root(const struct plan *plan, struct error *err)
+{
+	if (plan->net == NET_HOST)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0,
+				 "jobs of root may not use the host's network");
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->ops[i].kind == PLAN_SYS ||
+		    (plan->ops[i].kind == PLAN_BIND && strcmp(plan->ops[i].path, "/") == 0))
+			return error_set(err, ERR_NOT_AUTHORIZED, 0,
+					 "jobs of root may not have the whole file system");
+	return 0;
+}
+
+int verify_plan(const struct spawner *spawner, uid_t uid, const struct plan *plan,
+		struct error *err)
+{
+	AUTO(string_list_deinit) struct string_list roots = { 0 };
+	int r = 0;
+
+	if (plan->net == NET_PROXY)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
+				 "network 'proxy' is not available; use 'none' or 'host'");
+	if (uid == 0 && (r = verify_root(plan, err)) < 0)
+		return r;
+	if ((r = private_roots(spawner, plan, &roots, err)) < 0)
+		return r;
+	return plan_check(plan, &spawner->config.host, &spawner->own_deny, &spawner->own_read_only,
+			  &roots, err);
+}
+
+int verify_start(const struct spawner *spawner, struct op_start *start, struct error *err)
+{
+	const struct hostconf *host = &spawner->config.host;
+
+	if (start->engine == ENGINE_DEFAULT || (spawner->engines & 1u << (start->engine & 31)) == 0)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' is not available: %s",
+				 engine_name((enum engine_kind)start->engine),
+				 spawner->engine_reason);
+	if (start->limits.wall_ms == 0)
+		start->limits.wall_ms = host->default_timeout_ms;
+	if (start->limits.memory_bytes == 0)
+		start->limits.memory_bytes = host->default_memory_bytes;
+	if (start->limits.pids == 0)
+		start->limits.pids = host->default_pids;
+	if (start->limits.cpus_milli == 0)
+		start->limits.cpus_milli = host->default_cpus_milli;
+	return 0;
+}
