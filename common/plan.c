@@ -10,8 +10,6 @@
 #include "common/scope.h"
 #include "common/sysmount.h"
 
-#define OPS_FIRST 64
-
 /* What a job sees at a path, once the operations so far were carried out. */
 enum shown {
 	SHOWN_NOTHING = 0,
@@ -67,46 +65,6 @@ static int refuse(const struct rule *rule, struct error *err, const char *why)
 	return error_set(err, ERR_POLICY_INVALID, 0, "%s '%s' (%s): %s", access_name(rule->access),
 			 rule->path, rule->origin ? rule->origin : rule_source_name(rule->source),
 			 why);
-}
-
-void plan_deinit(struct plan *plan)
-{
-	if (!plan)
-		return;
-	for (size_t i = 0; i < plan->count; i++) {
-		free(plan->ops[i].path);
-		free(plan->ops[i].source);
-	}
-	free(plan->ops);
-	free(plan->chdir);
-	*plan = (struct plan)PLAN_INIT;
-}
-
-int plan_add(struct plan *plan, const struct plan_op *op, struct error *err)
-{
-	struct plan_op copy = *op;
-
-	if (plan->count >= LIMIT_RULES)
-		return error_set(err, ERR_POLICY_INVALID, 0, "the plan has more than %d operations",
-				 LIMIT_RULES);
-	if (plan->count == plan->capacity) {
-		size_t capacity = plan->capacity ? plan->capacity * 2 : OPS_FIRST;
-		struct plan_op *grown = realloc(plan->ops, capacity * sizeof(*grown));
-
-		if (!grown)
-			return error_set(err, ERR_NOMEM, 0, "no memory for the plan");
-		plan->ops = grown;
-		plan->capacity = capacity;
-	}
-	copy.path = strdup(op->path);
-	copy.source = op->source ? strdup(op->source) : NULL;
-	if (!copy.path || (op->source && !copy.source)) {
-		free(copy.path);
-		free(copy.source);
-		return error_set(err, ERR_NOMEM, 0, "no memory for the plan");
-	}
-	plan->ops[plan->count++] = copy;
-	return 0;
 }
 
 static int add_op(struct builder *builder, enum plan_op_kind kind, uint32_t flags, const char *path,
@@ -384,21 +342,59 @@ static int build_system(struct builder *builder, const struct sysmount *mount, u
 	return add_op(builder, mount->kind, flags, mount->path, NULL, -1, err);
 }
 
+static int add_symlink(struct builder *builder, const char *path, const char *text, int32_t rule,
+		       struct error *err)
+{
+	return add_op(builder, PLAN_SYMLINK, rule < 0 ? PLAN_SYSTEM : 0, path, text, rule, err);
+}
+
+/* Nothing of the host, no place of ours and no mount point is at, above or below PATH. */
+static bool is_bare(const struct builder *builder, const char *path)
+{
+	uint32_t begin = 0;
+	uint32_t end = 0;
+
+	path_tree_below(&builder->tree, path, &begin, &end);
+	for (uint32_t i = path_tree_cover(&builder->tree, path); i != PATH_TREE_NONE;
+	     i = builder->tree.entries[i].parent)
+		if (!is_deny(builder, &builder->tree.entries[i]))
+			return false;
+	return begin == end;
+}
+
+/*
+ * Links that the tmpfs root needs: the host's at the top level, and one for each grant that was
+ * spelled through links which are not shown. Not below another one, which already leads there.
+ */
 static int build_symlinks(struct builder *builder, struct error *err)
 {
-	int r = 0;
+	const struct plan_options *options = builder->options;
+	const struct rule_list *rules = builder->rules;
+	AUTO(path_tree_deinit) struct path_tree links = PATH_TREE_INIT;
+	int r = path_tree_init(&links, options->symlink_count + rules->count, err);
 
-	for (size_t i = 0; r == 0 && i < builder->options->symlink_count; i++) {
-		const struct plan_symlink *link = &builder->options->symlinks[i];
-		uint32_t begin = 0;
-		uint32_t end = 0;
+	for (size_t i = 0; r == 0 && i < options->symlink_count; i++)
+		if (is_bare(builder, options->symlinks[i].path))
+			path_tree_add(&links, options->symlinks[i].path, (uint32_t)i);
+	for (size_t i = 0; r == 0 && i < rules->count; i++)
+		if (rules->rules[i].link && !is_dropped(builder, &rules->rules[i]) &&
+		    is_bare(builder, rules->rules[i].link))
+			path_tree_add(&links, rules->rules[i].link,
+				      (uint32_t)(options->symlink_count + i));
+	path_tree_link(&links);
 
-		/* With rules or places of ours at or below it, the path is a directory. */
-		if (hardened(builder, PLAN_HARDEN_ORDER))
-			path_tree_below(&builder->tree, link->path, &begin, &end);
-		if (begin == end)
-			r = add_op(builder, PLAN_SYMLINK, PLAN_SYSTEM, link->path, link->target, -1,
-				   err);
+	for (uint32_t i = 0; r == 0 && i < links.count; i++) {
+		const struct path_tree_entry *entry = &links.entries[i];
+		uint32_t rule = entry->item - (uint32_t)options->symlink_count;
+
+		if (entry->parent != PATH_TREE_NONE || entry->first != i)
+			continue;
+		if (entry->item < options->symlink_count)
+			r = add_symlink(builder, entry->path, options->symlinks[entry->item].target,
+					-1, err);
+		else
+			r = add_symlink(builder, entry->path, rules->rules[rule].path,
+					(int32_t)rule, err);
 	}
 	return r;
 }
@@ -417,8 +413,9 @@ static int build_plain(struct builder *builder, struct error *err)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(frame); i++)
 		r = add_op(builder, frame[i].kind, PLAN_SYSTEM, frame[i].path, NULL, -1, err);
-	if (r == 0)
-		r = build_symlinks(builder, err);
+	for (size_t i = 0; r == 0 && i < builder->options->symlink_count; i++)
+		r = add_symlink(builder, builder->options->symlinks[i].path,
+				builder->options->symlinks[i].target, -1, err);
 	for (uint32_t i = 0; r == 0 && i < builder->rules->count; i++)
 		r = build_rule(builder, i, err);
 	return r;

@@ -7,13 +7,14 @@
 #include "common/hostconf.h"
 #include "common/path.h"
 #include "common/pathtree.h"
-#include "common/plan_codec.h"
+#include "common/plan_op.h"
 #include "common/scope.h"
 #include "common/sysmount.h"
 
 /*
  * @ops       every operation that mounts or is watched. Links and seals mount nothing; nor are masks on
  *            link nodes relied on, for not every engine can make them
+ * @links     the links
  * @sealed    for each operation whether a later seal makes it read-only
  * @denied    host-mandatory denies and fsbox's own
  * @read_only likewise
@@ -21,6 +22,7 @@
 struct checker {
 	const struct plan *plan;
 	struct path_tree ops;
+	struct path_tree links;
 	bool *sealed;
 	struct path_tree denied;
 	struct path_tree read_only;
@@ -31,28 +33,10 @@ struct checker {
 static void checker_deinit(struct checker *checker)
 {
 	path_tree_deinit(&checker->ops);
+	path_tree_deinit(&checker->links);
 	path_tree_deinit(&checker->denied);
 	path_tree_deinit(&checker->read_only);
 	free(checker->sealed);
-}
-
-static const char *const kind_names[] = {
-	[PLAN_ROOT] = "root",
-	[PLAN_PROC] = "proc",
-	[PLAN_DEV] = "dev",
-	[PLAN_TMPFS] = "tmpfs",
-	[PLAN_SYMLINK] = "symlink",
-	[PLAN_BIND] = "bind",
-	[PLAN_MASK_DIR] = "mask-dir",
-	[PLAN_MASK_FILE] = "mask-file",
-	[PLAN_MASK_TREE] = "mask-tree",
-	[PLAN_SEAL] = "seal",
-	[PLAN_SYS] = "sys",
-};
-
-const char *plan_op_kind_name(enum plan_op_kind kind)
-{
-	return kind < PLAN_OP_KIND_COUNT ? kind_names[kind] : "unknown";
 }
 
 static int refuse_op(const struct checker *checker, const struct plan_op *op, struct error *err,
@@ -179,15 +163,14 @@ static const char *op_refusal(const struct checker *checker, const struct plan_o
 	case PLAN_SYS:
 		return strcmp(op->path, "/sys") == 0 && (op->flags & PLAN_READ_ONLY) ? NULL
 										     : "misplaced";
-	case PLAN_SYMLINK:
-		return path_depth(op->path) == 1 ? NULL : "misplaced";
 	case PLAN_BIND:
 		return bind_refusal(checker, op);
 	case PLAN_MASK_DIR:
 	case PLAN_MASK_FILE:
 	case PLAN_MASK_TREE:
 		return strcmp(op->path, "/") == 0 ? "nothing would be left" : NULL;
-	case PLAN_SEAL:
+	case PLAN_SYMLINK:
+	case PLAN_SEAL: /* these depend on the others */
 		return NULL;
 	case PLAN_OP_KIND_COUNT:
 		break;
@@ -195,15 +178,24 @@ static const char *op_refusal(const struct checker *checker, const struct plan_o
 	return "unknown";
 }
 
-/* The links stand where nothing else does, else a later mount would follow them. */
+/*
+ * Links stand in the tmpfs root where nothing else does, and not below each other: else a later mount
+ * or link would follow them.
+ */
 static int check_link(const struct checker *checker, const struct plan_op *op, struct error *err)
 {
+	uint32_t all = (uint32_t)checker->plan->count;
 	uint32_t begin = 0;
 	uint32_t end = 0;
 
 	path_tree_below(&checker->ops, op->path, &begin, &end);
 	if (begin != end)
 		return refuse_op(checker, op, err, "something is mounted at or below the link");
+	if (deciding_op(checker, op->path, all)->kind != PLAN_ROOT)
+		return refuse_op(checker, op, err, "the link is not in the root's own directories");
+	path_tree_below(&checker->links, op->path, &begin, &end);
+	if (end - begin != 1)
+		return refuse_op(checker, op, err, "another link is at or below the link");
 	return 0;
 }
 
@@ -221,7 +213,7 @@ static int check_seal(struct checker *checker, const struct plan_op *op, struct 
 	return 0;
 }
 
-static int check_ops(struct checker *checker, struct error *err)
+static int check_ops(const struct checker *checker, struct error *err)
 {
 	const struct plan *plan = checker->plan;
 	int r = 0;
@@ -231,7 +223,19 @@ static int check_ops(struct checker *checker, struct error *err)
 		const char *why = op_refusal(checker, op);
 
 		if (why)
-			return refuse_op(checker, op, err, why);
+			r = refuse_op(checker, op, err, why);
+	}
+	return r;
+}
+
+static int check_links_and_seals(struct checker *checker, struct error *err)
+{
+	const struct plan *plan = checker->plan;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < plan->count; i++) {
+		const struct plan_op *op = &plan->ops[i];
+
 		if (op->kind == PLAN_SYMLINK)
 			r = check_link(checker, op, err);
 		else if (op->kind == PLAN_SEAL)
@@ -410,6 +414,8 @@ static int checker_init(struct checker *checker, struct error *err)
 	const struct plan *plan = checker->plan;
 	int r = path_tree_init(&checker->ops, plan->count, err);
 
+	if (r == 0)
+		r = path_tree_init(&checker->links, plan->count, err);
 	if (r < 0)
 		return r;
 	checker->sealed = calloc(plan->count, sizeof(*checker->sealed));
@@ -418,12 +424,14 @@ static int checker_init(struct checker *checker, struct error *err)
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct plan_op *op = &plan->ops[i];
 
-		if (op->kind != PLAN_SYMLINK && op->kind != PLAN_SEAL &&
-		    !(op->flags & PLAN_NODE_LINK))
+		if (op->kind == PLAN_SYMLINK)
+			path_tree_add(&checker->links, op->path, (uint32_t)i);
+		else if (op->kind != PLAN_SEAL && !(op->flags & PLAN_NODE_LINK))
 			path_tree_add(&checker->ops, op->path, (uint32_t)i);
 		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0;
 	}
 	path_tree_link(&checker->ops);
+	path_tree_link(&checker->links);
 	return 0;
 }
 
@@ -450,6 +458,8 @@ int plan_check(const struct plan *plan, const struct hostconf *conf,
 		r = check_ops(&checker, err);
 	if (r == 0)
 		r = check_places(&checker, err);
+	if (r == 0)
+		r = check_links_and_seals(&checker, err);
 	if (r == 0)
 		r = check_denied(&checker, err);
 	if (r == 0)

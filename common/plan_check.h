@@ -6,7 +6,4 @@
 
 #include "common/plan.h"
 
-/* "bind", "mask-dir" ...: for messages and for showing plans. */
-const char *plan_op_kind_name(enum plan_op_kind kind);
-
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/buf.h"
 #include "common/limits.h"
-#include "common/path.h"
+#include "common/plan_op.h"
 #include "common/scope.h"
 
 static void put_u32(struct buf *out, uint32_t value)
@@ -100,11 +100,6 @@ static char *take_text(struct reader *reader)
 	reader->data += size;
 	reader->size -= size;
 	return text;
-}
-
-bool plan_path_is_canonical(const char *path)
-{
-	return strcmp(path, "/") == 0 || (path[0] == '/' && path_is_relative(path + 1));
 }
 
 /* What the kind demands of the texts. */

@@ -11,13 +11,8 @@
  * Numbers are little-endian; a text is a u32 of bytes and the bytes, no bytes meaning no text.
  */
 
-#include <stdbool.h>
-
 #include "common/plan.h"
 
 #define PLAN_MAGIC "fsbxpln1"
-
-/* Absolute, without trailing slash, empty, `.` or `..` segments. */
-bool plan_path_is_canonical(const char *path);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "common/buf.h"
 #include "common/limits.h"
+#include "common/plan_op.h"
 #include "common/scope.h"
 #include "tests/gen_policy.h"
 #include "tests/plan_text.h"

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/plan_check.h"
+#include "common/plan_op.h"
 #include "common/scope.h"
+
+#define MARKS "=@?!~><"
 
 static _Noreturn void give_up(const char *what)
 {
@@ -38,7 +40,7 @@ static void read_marks(struct rule *rule, char *marks)
 {
 	while (*marks) {
 		char mark = *marks;
-		size_t size = strcspn(marks + 1, "=@?!~") + 1;
+		size_t size = strcspn(marks + 1, MARKS) + 1;
 		char kept = marks[size];
 
 		marks[size] = '\0';
@@ -46,6 +48,10 @@ static void read_marks(struct rule *rule, char *marks)
 			read_type(rule, marks + 1);
 		else if (mark == '@')
 			rule->bind_source = strdup(marks + 1);
+		else if (mark == '<')
+			rule->real = strdup(marks + 1);
+		else if (mark == '>')
+			rule->link = strdup(marks + 1);
 		else if (mark == '?')
 			rule->optional = true;
 		else if (mark == '~')
@@ -63,7 +69,7 @@ static void read_rule(struct rule_list *list, char *word)
 	enum access access = ACCESS_DENY;
 	char *colon = strchr(word, ':');
 	char *slash = colon ? memchr(word, '/', (size_t)(colon - word)) : NULL;
-	char *marks = colon ? colon + 1 + strcspn(colon + 1, "=@?!~") : NULL;
+	char *marks = colon ? colon + 1 + strcspn(colon + 1, MARKS) : NULL;
 	char kept = marks ? *marks : '\0';
 	struct rule *rule = NULL;
 

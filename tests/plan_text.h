@@ -17,6 +17,8 @@
  *	?		optional
  *	!placeholder !watch !report !ignore	what a deny does when its path is absent
  *	~		stands on a link node
+ *	>LINK		how it was spelled, through links (rule.link)
+ *	<REAL		where a look-up found it (rule.real)
  */
 struct policy policy_of(const char *text);
 
