@@ -11,7 +11,9 @@
  * level-triggered event loop sees all there is, and not reading a channel holds its peer back.
  *
  * With SO_PASSCRED each read also yields who wrote the bytes. The kernel attaches that when a byte is
- * sent, if at that moment either end has the option set: a client sets it before its first byte.
+ * sent, if at that moment either end has the option set (or nobody has accepted the connection yet);
+ * otherwise the sender reads as pid 0. So clients set it before their first byte, and a server on its
+ * listening socket too, from which Linux 6.18 hands it on to what is accepted.
  *
  * A failed channel is finished: close it. Nothing here blocks, and no call raises SIGPIPE.
  */
