@@ -82,6 +82,22 @@ void wait_result_deinit(struct wait_result *result)
 	codec_deinit(&exited_table, result);
 }
 
+void wait_result_from_record(struct wait_result *ret_result, uint64_t job,
+			     const struct exit_record *record)
+{
+	*ret_result = (struct wait_result){
+		.job = job,
+		.reason = (enum exit_reason)record->reason,
+		.code = (uint32_t)record->code,
+		.signal = (uint32_t)record->signal,
+		.core_dumped = record->core_dumped != 0,
+		.wall_ms = record->wall_ms,
+		.usage = { .user_ms = record->user_ms,
+			   .sys_ms = record->sys_ms,
+			   .max_rss_kib = record->max_rss_kib },
+	};
+}
+
 /* ---- ids ----------------------------------------------------------------------------- */
 
 bool message_id_equal(const struct message_id *a, const struct message_id *b)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proto/json/message.h"
-
-/* Building and reading the structs of messages. */
+#include "proto/json/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/scope.h"
+#include "common/buf.h"
 #include "proto/json/tables.h"
 #include "proto/json/utf8.h"
 
@@ -75,24 +73,6 @@ enum net_choice net_choice_from_mode(enum net_mode mode)
 		return NET_CHOICE_HOST;
 	}
 	return NET_CHOICE_UNSET;
-}
-
-/* ---- ends of jobs -------------------------------------------------------------------- */
-
-void wait_result_from_record(struct wait_result *ret_result, uint64_t job,
-			     const struct exit_record *record)
-{
-	*ret_result = (struct wait_result){
-		.job = job,
-		.reason = (enum exit_reason)record->reason,
-		.code = (uint32_t)record->code,
-		.signal = (uint32_t)record->signal,
-		.core_dumped = record->core_dumped != 0,
-		.wall_ms = record->wall_ms,
-		.usage = { .user_ms = record->user_ms,
-			   .sys_ms = record->sys_ms,
-			   .max_rss_kib = record->max_rss_kib },
-	};
 }
 
 /* ---- errors -------------------------------------------------------------------------- */
