@@ -235,6 +235,8 @@ static int builder_make_placeholders(struct builder *builder, struct error *err)
 
 	builder->stage = "placeholder";
 	builder->plan = *plan;
+	/* Init goes to the working directory, since it can say that it is gone. */
+	builder->plan.chdir = (char *)"/";
 	builder->plan.ops = calloc(plan->count + 1, sizeof(*plan->ops));
 	if (!builder->plan.ops)
 		return error_set(err, ERR_NOMEM, 0, "plan");
@@ -291,8 +293,7 @@ static int builder_compile(struct builder *builder, struct error *err)
 	r = bwrap_compile(&builder->plan, &options, &out, err);
 	if (r < 0)
 		return r;
-	/* The last one counts: init goes to the working directory, and can say that it is gone. */
-	(void)buf_add(&out, "--chdir\0/\0--as-pid-1", sizeof("--chdir\0/\0--as-pid-1"));
+	(void)buf_add(&out, "--as-pid-1", sizeof("--as-pid-1"));
 	r = buf_check(&out, "arguments of bubblewrap", err);
 	if (r < 0)
 		return r;
@@ -397,8 +398,8 @@ _Noreturn void builder_run(const struct builder_input *input)
 	if (r == 0 && (r = builder_place_descriptors(&builder, &err)) == 0 &&
 	    (r = builder_become(&builder, &err)) == 0 &&
 	    (r = builder_make_placeholders(&builder, &err)) == 0 &&
-	    (r = builder_compile(&builder, &err)) == 0 &&
-	    (r = builder_write_setup(&builder, &err)) == 0)
+	    (r = builder_write_setup(&builder, &err)) == 0 && /* takes the lowest free number */
+	    (r = builder_compile(&builder, &err)) == 0)
 		(void)builder_exec(&builder, &err);
 	builder_fail(&builder, &err);
 }

@@ -51,7 +51,7 @@ static bool looks_like_text(const char *file)
 	char line[FIRST_LINE_BYTES];
 	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line));
 
-	if (n < 0)
+	if (n < 0 || (n >= 4 && memcmp(line, "\177ELF", 4) == 0))
 		return false;
 	for (ssize_t i = 0; i < n && line[i] != '\n'; i++) {
 		if (line[i] == '\0')
