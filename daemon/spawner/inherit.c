@@ -22,17 +22,56 @@
 /* A limit of 0 does not keep a piped core handler from running; a limit of 1 does (core(5)). */
 #define CORE_BYTES 1
 
+/* Of the names in /proc/PID/limits. */
+#define LIMITS_NAME_WIDTH 26
+
 /* ---- reading ------------------------------------------------------------------------- */
 
+/* "unlimited" or a number; the rest of the line in *CURSOR. */
+static bool parse_limit(char **cursor, rlim_t *ret_limit)
+{
+	static const char unlimited[] = "unlimited";
+	char *start = *cursor + strspn(*cursor, " ");
+	unsigned long long number = 0;
+
+	if (strncmp(start, unlimited, sizeof(unlimited) - 1) == 0) {
+		*cursor = start + sizeof(unlimited) - 1;
+		*ret_limit = RLIM_INFINITY;
+		return true;
+	}
+	errno = 0;
+	number = strtoull(start, cursor, 10);
+	*ret_limit = number;
+	return errno == 0 && *cursor != start;
+}
+
+/*
+ * From /proc/PID/limits: one line for each resource in the order of their numbers, after a headline.
+ * prlimit(2) would want CAP_SYS_RESOURCE, which not every root has, for a process of somebody else.
+ */
 static int read_limits(pid_t pid, struct inherit *inherit, struct error *err)
 {
-	for (int which = 0; which < RLIM_NLIMITS; which++) {
-		struct rlimit *limit = &inherit->limits[which];
+	char path[64];
+	char line[256];
+	FILE *file = NULL;
+	int which = -1;
 
-		if (prlimit(pid, (enum __rlimit_resource)which, NULL, limit) < 0)
-			return error_set(err, ERR_SETUP_FAILED, errno,
-					 "read limit %d of the client", which);
+	(void)snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return error_set(err, ERR_SETUP_FAILED, errno, "read limits of the client");
+	for (; which < RLIM_NLIMITS && fgets(line, sizeof(line), file); which++) {
+		char *cursor = line + LIMITS_NAME_WIDTH;
+
+		if (which >= 0 && (strlen(line) < LIMITS_NAME_WIDTH ||
+				   !parse_limit(&cursor, &inherit->limits[which].rlim_cur) ||
+				   !parse_limit(&cursor, &inherit->limits[which].rlim_max)))
+			break;
 	}
+	(void)fclose(file);
+	if (which != RLIM_NLIMITS)
+		return error_set(err, ERR_SETUP_FAILED, 0, "limit %d of the client is not readable",
+				 which);
 	inherit->limits[RLIMIT_CORE].rlim_cur = CORE_BYTES;
 	inherit->limits[RLIMIT_CORE].rlim_max = CORE_BYTES;
 	return 0;
@@ -147,7 +186,13 @@ static int apply_oom_score(int score, struct error *err)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%d", score);
 
-	/* EACCES: lower than ours without privilege. Ours, being higher, is not more. */
+	/*
+	 * EACCES: lower than ours without privilege. Ours, being higher, is not more. Or, in user
+	 * mode: being not dumpable we may not open it; then client and fsboxd differ in it only if
+	 * the user made them differ.
+	 */
+	if (fd < 0 && errno == EACCES)
+		return 0;
 	if (fd < 0 || (write(fd, text, (size_t)n) < 0 && errno != EACCES))
 		return error_set(err, ERR_SETUP_FAILED, errno, "set oom_score_adj");
 	return 0;
