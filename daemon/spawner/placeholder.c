@@ -228,6 +228,8 @@ static int make_walk(const char *path, placeholder_announce_fn *announce, void *
 
 	if (fd < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "open /");
+	if (path[1] == '\0')
+		return 1; /* the root */
 	while (path[level.end] != '\0') {
 		AUTO(auto_close) int next = -1;
 		bool last = false;
