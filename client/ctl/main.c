@@ -131,9 +131,10 @@ static int run(struct ctl *ctl, char **argv)
 	if (ctl->args.version)
 		return command_version(ctl);
 	if (!words[0]) {
-		if (!ctl->args.help)
-			return output_usage(ctl,
-					    (error_set(&err, ERR_INVALID, 0, "no command"), &err));
+		if (!ctl->args.help) {
+			(void)error_set(&err, ERR_INVALID, 0, "no command");
+			return output_usage(ctl, NULL, &err);
+		}
 		usage_program(ctl);
 		return CTL_OK;
 	}
