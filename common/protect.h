@@ -28,12 +28,14 @@ enum protect_scope {
  * @git_config  lifted by --allow-git-config
  * @quarantine  gives execution by itself in an existing repository: taken away when it appears (R28);
  *              others are reported
+ * @watch_only  what is there already must stay writable: only what appears at or below it is watched
  */
 struct protected_name {
 	enum protect_scope scope;
 	const char *name;
 	bool git_config;
 	bool quarantine;
+	bool watch_only;
 };
 
 const struct protected_name *protected_names(size_t *ret_count);
@@ -87,7 +89,8 @@ struct protect_facts {
 /*
  * Append to CANDIDATES what FACTS ask for:
  *
- * - a readOnly rule for everything found (and for the link node, where it is one),
+ * - a readOnly rule for everything found (policy_settle() adds one for the link node where it is a
+ *   link), but for what is only watched,
  * - for a `.git` file a readOnly rule on it, and a readWrite one on the directories it points to when
  *   they point back: without these git could not work in a linked worktree or a submodule. Nothing
  *   is granted on the word of the `.git` file alone, which is in the job's hands.

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/settle.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/path.h"
 #include "common/pathtree.h"
 #include "common/scope.h"
 
-#define REASON_BYTES 256
+#define REASON_BYTES (LIMIT_PATH_BYTES + 64)
 
 /*
  * One candidate under way.
@@ -206,12 +208,15 @@ static const struct claim *find_obstacle(const struct settler *settler, const st
 	return path_covers(denied->spelled, claim->spelled) ? NULL : denied;
 }
 
-static int add_note(struct settler *settler, const char *path, struct error *err,
-		    const char *format, const char *argument)
+static int __attribute__((format(printf, 4, 5)))
+add_note(struct settler *settler, const char *path, struct error *err, const char *format, ...)
 {
 	char reason[REASON_BYTES];
+	va_list args;
 
-	(void)snprintf(reason, sizeof(reason), format, argument);
+	va_start(args, format);
+	(void)vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
 	return policy_add_note(&settler->policy, path, reason, err);
 }
 
@@ -226,11 +231,9 @@ static int suppress(struct settler *settler, struct claim *claim, const struct c
 		return 0;
 	r = string_list_add(&settler->policy.suppressed, claim->spelled, err);
 	if (r == 0)
-		r = add_note(settler, claim->spelled, err,
-			     obstacle->access == ACCESS_DENY
-				     ? "not granted: it lies in what '%s' denies"
-				     : "not granted: it lies in what '%s' keeps read-only",
-			     obstacle->spelled);
+		r = add_note(settler, claim->spelled, err, "not granted: it lies in what '%s' %s",
+			     obstacle->spelled,
+			     obstacle->access == ACCESS_DENY ? "denies" : "keeps read-only");
 	return r;
 }
 
@@ -272,8 +275,8 @@ static int settle_grant(struct settler *settler, struct claim *claim, struct err
 	claim->dropped = true;
 	if (rule->source != RULE_USER)
 		return 0;
-	return add_note(settler, claim->spelled, err, "not granted: there is no such %s",
-			"file or directory");
+	return add_note(settler, claim->spelled, err,
+			"not granted: there is no such file or directory");
 }
 
 static enum absent_mode absent_mode_of(const struct settler *settler, const struct claim *claim)
@@ -346,7 +349,7 @@ static int add_settled(struct settler *settler, const struct claim *claim, struc
 		copy.absent = absent_mode_of(settler, claim);
 		if (copy.absent == ABSENT_REPORT)
 			r = add_note(settler, claim->spelled, err,
-				     "not denied: it is absent, and what is made there later is %s",
+				     "not denied: it is absent, and what is made there later is "
 				     "not held");
 	}
 	/* Consumed either way. */

@@ -8,7 +8,7 @@
 #include "common/plan_op.h"
 #include "common/scope.h"
 
-#define MARKS "=@?!~><"
+#define MARKS "=@?!~><*"
 
 static _Noreturn void give_up(const char *what)
 {
@@ -54,6 +54,8 @@ static void read_marks(struct rule *rule, char *marks)
 			rule->link = strdup(marks + 1);
 		else if (mark == '?')
 			rule->optional = true;
+		else if (mark == '*')
+			rule->host = true;
 		else if (mark == '~')
 			rule->denied_link = true;
 		else if (!absent_mode_parse(marks + 1, &rule->absent))
@@ -95,15 +97,21 @@ static void read_rule(struct rule_list *list, char *word)
 	read_marks(rule, marks);
 }
 
-struct policy policy_of(const char *text)
+void rules_of(const char *text, struct rule_list *list)
 {
-	AUTO(rule_list_deinit) struct rule_list candidates = RULE_LIST_INIT;
 	AUTO(auto_free) char *copy = strdup(text);
-	struct policy policy = POLICY_INIT;
 	char *rest = NULL;
 
 	for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-		read_rule(&candidates, word);
+		read_rule(list, word);
+}
+
+struct policy policy_of(const char *text)
+{
+	AUTO(rule_list_deinit) struct rule_list candidates = RULE_LIST_INIT;
+	struct policy policy = POLICY_INIT;
+
+	rules_of(text, &candidates);
 	if (rule_list_merge(&policy.rules, &candidates, NULL) < 0 ||
 	    policy_index(&policy, NULL) < 0)
 		give_up("no memory");

@@ -9,7 +9,7 @@
 #include "common/policy.h"
 
 /*
- * The policy of a text of rules, merged and indexed: "rw:/p deny:/p/.env=file ro:/q=absent?".
+ * Append the rules of a text to LIST: "rw:/p deny:/p/.env=file ro:/q=absent?".
  *
  *	rw: ro: deny:	access; in front of it the source may stand, as in "mandatory/deny:"
  *	=dir =file =sock =absent	what is there (default: a directory)
@@ -17,9 +17,13 @@
  *	?		optional
  *	!placeholder !watch !report !ignore	what a deny does when its path is absent
  *	~		stands on a link node
+ *	*		the host's
  *	>LINK		how it was spelled, through links (rule.link)
  *	<REAL		where a look-up found it (rule.real)
  */
+void rules_of(const char *text, struct rule_list *list);
+
+/* The policy of such a text, merged and indexed. */
 struct policy policy_of(const char *text);
 
 /*
