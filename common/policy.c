@@ -282,8 +282,8 @@ static int add_ancestors(struct span_list *list, const char *path, const char *p
 		return 0;
 	do {
 		size = path_parent_length(path, size);
-		if (previous && strncmp(path, previous, size) == 0 && previous[size] == '/' &&
-		    size > 1)
+		if (size > 1 && previous && strncmp(path, previous, size) == 0 &&
+		    previous[size] == '/')
 			return 0;
 		r = span_list_add(list, size > 1 ? path : "/", size, err);
 	} while (r == 0 && size > 1);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/scope.h"
 #include "tests/test.h"
 
@@ -124,6 +125,33 @@ static void missing_strings_are_named(void **state)
 	policy_context_deinit(NULL);
 }
 
+/* A string longer than any frame, wherever it is put in. */
+static void huge_strings_are_refused(void **state)
+{
+	AUTO(policy_context_deinit) struct policy_context context = bot();
+	AUTO(policy_deinit) struct policy policy = POLICY_INIT;
+	size_t size = LIMIT_FRAME_BYTES;
+	char *huge = malloc(size + 1);
+	char **fields[] = { &context.home_dir, &context.session_data_dir };
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	memset(huge, 'x', size);
+	huge[0] = '/';
+	huge[size] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		char *saved = *fields[i];
+
+		*fields[i] = huge;
+		assert_int_equal(policy_context_build(&policy, &context, &err), -ERR_NOMEM);
+		context.lark_transport_enabled = false;
+		assert_int_equal(policy_context_build(&policy, &context, &err), -ERR_NOMEM);
+		context.lark_transport_enabled = true;
+		*fields[i] = saved;
+	}
+	free(huge);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +160,7 @@ int main(void)
 		cmocka_unit_test(suppressed_grants_are_told),
 		cmocka_unit_test(refusals_in_order),
 		cmocka_unit_test(missing_strings_are_named),
+		cmocka_unit_test(huge_strings_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

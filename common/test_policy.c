@@ -222,6 +222,11 @@ static void ancestors(void **state)
 	add(&policy, "/a", ACCESS_READ_WRITE);
 	add(&policy, "/a//q", ACCESS_READ_WRITE);
 	check_ancestors(&policy, (const char *[]){ "/", "/a", "/b", "/a/", "/b/c", "/b/cc", NULL });
+	/* No rule that is merged looks like these. */
+	add(&policy, "", ACCESS_READ_WRITE);
+	add(&policy, "", ACCESS_READ_WRITE);
+	add(&policy, "rel", ACCESS_READ_WRITE);
+	check_ancestors(&policy, (const char *[]){ "/", "/a", "/b", "/a/", "/b/c", "/b/cc", NULL });
 }
 
 static void net_modes(void **state)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/scope.h"
 #include "tests/test.h"
 
@@ -125,6 +126,21 @@ static void doubtful_expressions_withhold(void **state)
 	assert_true(withheld_by(longer));
 }
 
+static void huge_home(void **state)
+{
+	AUTO(policy_context_deinit) struct policy_context context = bot("/r");
+	enum access access = ACCESS_NONE;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	free(context.home_dir);
+	context.home_dir = malloc(LIMIT_FRAME_BYTES + 1);
+	memset(context.home_dir, '/', LIMIT_FRAME_BYTES);
+	context.home_dir[LIMIT_FRAME_BYTES] = '\0';
+	assert_int_equal(role_library_access(&access, &context, &err), -ERR_NOMEM);
+	assert_int_equal(err.kind, ERR_NOMEM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +149,7 @@ int main(void)
 		cmocka_unit_test(mandatory_lists_and_baseline),
 		cmocka_unit_test(expressions),
 		cmocka_unit_test(doubtful_expressions_withhold),
+		cmocka_unit_test(huge_home),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

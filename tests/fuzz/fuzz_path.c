@@ -91,7 +91,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	while ((line = strsep(&next, "\n"))) {
 		AUTO(auto_free) char *physical = macpath_physical(line);
+		size_t length = 0;
 
+		must((physical != NULL) == path_normal_length(line, &length));
 		check_normal(line);
 		check_clean(line);
 		check_pair(previous, line);
