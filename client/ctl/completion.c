@@ -122,6 +122,7 @@ static void bash_arguments(void)
 }
 
 static const char bash_head[] =
+	"# SPDX-License-Identifier: Apache-2.0\n"
 	"# Completion of fsboxctl for bash: made by 'fsboxctl completion bash'.\n"
 	"_fsboxctl_words()\n{\n\tCOMPREPLY=($(compgen -W \"$1\" -- \"$2\"))\n}\n\n"
 	"_fsboxctl_files()\n{\n\tcompopt -o filenames 2>/dev/null\n"
@@ -308,6 +309,7 @@ static void print_zsh(void)
 	const struct ctl_command *commands = ctl_commands(&count);
 
 	(void)fputs("#compdef fsboxctl\n"
+		    "# SPDX-License-Identifier: Apache-2.0\n"
 		    "# Completion of fsboxctl for zsh: made by 'fsboxctl completion zsh'.\n\n"
 		    "_fsboxctl_jobs()\n{\n\tlocal -a jobs\n"
 		    "\tjobs=(${${(f)\"$(fsboxctl --no-autostart ps 2>/dev/null)\"}[2,-1]%% *})\n"
@@ -408,7 +410,8 @@ static void print_fish(void)
 	size_t count = 0;
 	const struct ctl_command *commands = ctl_commands(&count);
 
-	(void)fputs("# Completion of fsboxctl for fish: made by 'fsboxctl completion fish'.\n"
+	(void)fputs("# SPDX-License-Identifier: Apache-2.0\n"
+		    "# Completion of fsboxctl for fish: made by 'fsboxctl completion fish'.\n"
 		    "function __fsboxctl_at\n"
 		    "    set -l words\n"
 		    "    set -l tokens (commandline -opc)\n"
