@@ -58,8 +58,9 @@ struct generic_input {
  * what generic_add_host_rules() adds. Private directories have `bind_source` set; the caller makes
  * those that do not exist.
  *
- * Fails with ERR_POLICY_INVALID: no home or a home of "/"; a working directory that is "/", that is the
- * home directory or above it without allow_home, or that lies among what is denied; or ERR_NOMEM.
+ * Fails with ERR_POLICY_INVALID: no home or a home of "/"; a working directory that is "/", or that lies
+ * among what is denied; without allow_home a working directory or readWrite rule that is the home
+ * directory or above it; or ERR_NOMEM.
  */
 int generic_assemble(struct rule_list *candidates, const struct generic_input *input,
 		     struct error *err);
