@@ -26,16 +26,21 @@
 #include "common/seatbelt.h"
 #include "tests/test.h"
 
-/* Allocations still granted before one fails; negative: all. */
-static long granted = -1;
-static bool failed_one;
+/*
+ * Allocations still granted before one fails; negative: all. Volatile, for compilers know that
+ * malloc() looks at no variable of ours.
+ */
+static volatile long granted = -1;
+static volatile bool failed_one;
 
 static bool denied(void)
 {
 	if (granted < 0)
 		return false;
-	if (granted-- > 0)
+	if (granted > 0) {
+		granted = granted - 1;
 		return false;
+	}
 	granted = -1;
 	failed_one = true;
 	errno = ENOMEM;
