@@ -478,6 +478,7 @@ static bool handle_messages(struct brokerlink *link)
 		link->in_used -= size;
 		memmove(link->in, link->in + size, link->in_used);
 		if (op_message_check(&message, size, &err) < 0) {
+			error_prefix(&err, "sent garbage");
 			down(link, true, err.message);
 			return false;
 		}

@@ -57,7 +57,7 @@ static void closer_on_exit(int status, void *arg)
 	struct closing *closing = closer->closing;
 
 	(void)status;
-	quota_give(closing->quota, closer->uid, QUOTA_STUCK);
+	quota_give(closing->quota, closer->uid, QUOTA_CLOSERS);
 	free(closer);
 	retry_waiting(closing);
 }
@@ -67,13 +67,13 @@ static bool start_closer(struct closing *closing, int fd, uid_t uid)
 {
 	struct closer *closer = NULL;
 
-	if (quota_take(closing->quota, uid, QUOTA_STUCK, NULL) < 0)
+	if (quota_take(closing->quota, uid, QUOTA_CLOSERS, NULL) < 0)
 		return false;
 	closer = calloc(1, sizeof(*closer));
 	if (!closer || child_start(closing->children, &closer->child, closer_main, &fd,
 				   closer_on_exit, closer, NULL) < 0) {
 		free(closer);
-		quota_give(closing->quota, uid, QUOTA_STUCK);
+		quota_give(closing->quota, uid, QUOTA_CLOSERS);
 		return false;
 	}
 	closer->closing = closing;

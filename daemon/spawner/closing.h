@@ -23,7 +23,7 @@ struct quota;
 
 struct closing {
 	struct children *children; /* borrowed */
-	struct quota *quota;       /* borrowed: QUOTA_STUCK while a child is at it */
+	struct quota *quota;       /* borrowed: QUOTA_CLOSERS while a child is at it */
 	struct closing_entry {
 		int fd;
 		uid_t uid;

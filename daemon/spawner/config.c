@@ -230,6 +230,7 @@ struct quota_limits config_quota_limits(const struct config *config)
 			[QUOTA_CONNECTIONS] = { LIMIT_CONNECTIONS_PER_UID, LIMIT_CONNECTIONS },
 			[QUOTA_BROKERS] = { LIMIT_BROKERS_PER_UID, LIMIT_BROKERS },
 			[QUOTA_STUCK] = { LIMIT_STUCK_PER_UID, UINT32_MAX },
+			[QUOTA_CLOSERS] = { LIMIT_STUCK_PER_UID, UINT32_MAX },
 		},
 		.spawns_per_second = host->max_spawns_per_second,
 	};

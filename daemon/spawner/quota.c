@@ -22,6 +22,7 @@ static const char *const kind_names[QUOTA_KIND_COUNT] = {
 	[QUOTA_CONNECTIONS] = "connections",
 	[QUOTA_BROKERS] = "sets of groups",
 	[QUOTA_STUCK] = "helpers that hang",
+	[QUOTA_CLOSERS] = "closing helpers",
 };
 
 void quota_init(struct quota *quota, const struct quota_limits *limits)

@@ -16,7 +16,8 @@ enum quota_kind {
 	QUOTA_JOBS = 0,
 	QUOTA_CONNECTIONS,
 	QUOTA_BROKERS,
-	QUOTA_STUCK, /* helpers that hang and were abandoned */
+	QUOTA_STUCK,   /* helpers that hang and were abandoned */
+	QUOTA_CLOSERS, /* helpers that close something which may make them hang */
 	QUOTA_KIND_COUNT,
 };
 

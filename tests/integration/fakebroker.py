@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fsboxd with a broker of ours in fsbox-broker's place (--exec-dir), and clients for that broker."""
+
+import os
+import shutil
+import tempfile
+
+import lib
+from lib import User, equal, wait_for
+
+# A client in a process of its own: one that merely changed its ids could not be looked at by a
+# daemon without privilege.
+TALK = """
+import socket, sys
+client = socket.socket(socket.AF_UNIX)
+client.connect(sys.argv[1])
+client.sendall(sys.argv[2].encode() + b"\\n")
+while True:
+    try:
+        data = client.recv(65536)
+    except ConnectionResetError:
+        break
+    if not data:
+        break
+    sys.stdout.buffer.write(data)
+"""
+
+ROLES = ("fsbox-init", "fsbox-recorder")
+
+
+def exec_dir(broker):
+    """A directory with the roles, and BROKER as fsbox-broker."""
+    place = tempfile.mkdtemp(prefix="roles.", dir="/run")
+    os.chmod(place, 0o755)
+    for role in ROLES:
+        shutil.copy(os.path.join(lib.BUILD, "daemon", role), place)
+    shutil.copy(os.path.join(lib.BUILD, "tests/integration", broker), f"{place}/fsbox-broker")
+    return place
+
+
+class Spawner(lib.Daemon):
+    """fsboxd with a broker of ours."""
+
+    def __init__(self, mode, user, broker="mini_broker"):
+        super().__init__(mode, user)
+        self.place = exec_dir(broker)
+
+    def start(self, *arguments, **options):
+        return super().start("--exec-dir", self.place, *arguments, **options)
+
+    def wait_until_it_answers(self):
+        wait_for(lambda: os.path.exists(self.socket) or self.process.poll() is not None, 20,
+                 "the socket")
+        if self.process.poll() is not None:
+            raise AssertionError(f"fsboxd ended with {self.process.returncode}: {self.logged()}")
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.place)
+
+    def descriptors(self):
+        return lib.descriptors(self.process.pid)
+
+    def children(self):
+        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        with open(path, encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+
+    def ask(self, line, user=None, timeout=40):
+        """What the broker answers to LINE."""
+        result = (user or self.user).run(["/usr/bin/python3", "-c", TALK, self.socket, line],
+                                         timeout=timeout)
+        equal(result.returncode, 0, lib.text(result.stderr))
+        return lib.text(result.stdout)
+
+
+def spawner(mode):
+    return Spawner(mode, User("root" if mode == "root" else "fsbxa"))
