@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each security requirement is held by at least one test that carries its number.
 
-A test carries Rn when its name has r<n> as a word of its own: `r13_quota_is_exact` in cmocka and in
+A test carries Rn when its name has Rn as a word of its own: `R13_quota_is_exact` in cmocka, r13_... in
 the integration tests. Prints the table that docs/SECURITY.md refers to.
 """
 
@@ -34,7 +34,7 @@ def tests():
 def run():
     held = {number: [] for number in HELD}
     for name, function in tests():
-        for number in re.findall(r"(?:^|_)r(\d+)(?=_|$)", function):
+        for number in re.findall(r"(?:^|_)[rR](\d+)(?=_|$)", function):
             if int(number) in held:
                 held[int(number)].append(f"{name}: {function}")
     for number, names in held.items():
