@@ -13,6 +13,9 @@
 /* One policy: the kernel's default for mounts in one namespace (fs.mount-max) is 100,000. */
 #define LIMIT_RULES 100000
 
+/* Regular expressions of one kind in a policy: each is tried on every path of the trees shown. */
+#define LIMIT_EXPRESSIONS 256
+
 /* One serialised plan: 100,000 rules of about 160 bytes. */
 #define LIMIT_PLAN_BYTES (16u << 20)
 
