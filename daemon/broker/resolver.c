@@ -14,6 +14,7 @@
 
 #include "common/path.h"
 #include "common/scope.h"
+#include "daemon/broker/matching.h"
 #include "daemon/broker/protected.h"
 #include "daemon/broker/walk.h"
 
@@ -28,6 +29,9 @@ void lookup_path_unpack(struct unpack *unpack, struct lookup_path *ret_path)
 	ret_path->errnum = (int)unpack_u32(unpack);
 	ret_path->dev = unpack_u64(unpack);
 	ret_path->ino = unpack_u64(unpack);
+	ret_path->link = unpack_string(unpack);
+	if (ret_path->link[0] == '\0')
+		ret_path->link = NULL;
 	ret_path->link_count = unpack_u32(unpack);
 	ret_path->links = *unpack;
 	if (ret_path->link_count > WALK_LINKS_MAX + 1 ||
@@ -59,6 +63,7 @@ static int answer_paths(struct unpack *in, struct buf *out, struct error *err)
 		pack_u32(out, (uint32_t)walk->errnum);
 		pack_u64(out, walk->dev);
 		pack_u64(out, walk->ino);
+		pack_string(out, walk->link != NULL ? walk->link : "");
 		pack_u32(out, (uint32_t)walk->links.count);
 		for (size_t k = 0; k < walk->links.count; k++)
 			pack_string(out, walk->links.items[k]);

@@ -46,6 +46,7 @@ struct lookup_path {
 	int errnum;
 	uint64_t dev;
 	uint64_t ino;
+	const char *link; /* NULL: the last component is no link */
 	uint32_t link_count;
 	struct unpack links; /* unpack_string() link_count times */
 };

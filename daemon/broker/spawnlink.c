@@ -378,8 +378,14 @@ int spawnlink_ask(struct spawnlink *link, struct op_message *op, spawnlink_answe
 	return 0;
 }
 
-void spawnlink_forget(struct spawnlink_question *question)
+void spawnlink_withdraw(struct spawnlink *link, struct spawnlink_question *question)
 {
-	if (question != NULL)
-		question->answer = NULL;
+	struct spawnlink_question **at = &link->first;
+
+	while (*at != NULL && *at != question)
+		at = &(*at)->next;
+	if (question == NULL || *at == NULL)
+		return;
+	*at = question->next;
+	free(question);
 }

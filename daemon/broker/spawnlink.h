@@ -92,7 +92,7 @@ int spawnlink_tell(struct spawnlink *link, struct op_message *op, struct error *
 int spawnlink_ask(struct spawnlink *link, struct op_message *op, spawnlink_answer_fn *answer,
 		  void *arg, struct spawnlink_question **ret_question, struct error *err);
 
-/* The answer is of no interest any more. NULL is fine. */
-void spawnlink_forget(struct spawnlink_question *question);
+/* No answer will come: what was asked showed otherwise that it is done. NULL is fine. */
+void spawnlink_withdraw(struct spawnlink *link, struct spawnlink_question *question);
 
 #endif

@@ -137,6 +137,31 @@ static void test_links_R10(void **state)
 	assert_string_equal(room->walk.links.items[2], expected);
 }
 
+/* Where the path's own last component is a link, whatever links come before and behind it. */
+static void test_last_link_R10(void **state)
+{
+	struct room *room = *state;
+	char expected[128];
+
+	assert_int_equal(mkdir("d", 0700), 0);
+	touch("d/f");
+	assert_int_equal(symlink("f", "d/l1"), 0);
+	assert_int_equal(symlink("l1", "d/l2"), 0);
+	assert_int_equal(symlink("d", "dl"), 0);
+	assert_null(look(room, "dl/f")->link);
+	assert_null(look(room, "d/f")->link);
+	(void)snprintf(expected, sizeof(expected), "%s/d/l2", room->dir);
+	assert_string_equal(look(room, "dl/l2")->link, expected);
+	assert_real(room, "d/f");
+	(void)snprintf(expected, sizeof(expected), "%s/dl", room->dir);
+	assert_string_equal(look(room, "dl")->link, expected);
+	assert_string_equal(look(room, "dl/")->link, expected);
+	assert_int_equal(symlink("none", "dangling"), 0);
+	(void)snprintf(expected, sizeof(expected), "%s/dangling", room->dir);
+	assert_string_equal(look(room, "dangling")->link, expected);
+	assert_int_equal(room->walk.type, NODE_ABSENT);
+}
+
 static void test_dotdot_is_where_the_kernel_goes(void **state)
 {
 	struct room *room = *state;
@@ -362,6 +387,7 @@ int main(void)
 		T(test_types),
 		T(test_root),
 		T(test_links_R10),
+		T(test_last_link_R10),
 		T(test_dotdot_is_where_the_kernel_goes),
 		T(test_loops_R10),
 		T(test_link_count_R13),

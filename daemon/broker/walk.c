@@ -118,6 +118,8 @@ struct walker {
 	struct walk *walk;
 	int dir;
 	bool absent;
+	bool at_end; /* the last component was a link: what follows is where that leads */
+	size_t end_link;
 	unsigned followed;
 	size_t real_bytes;
 	char rest[2 * LIMIT_PATH_BYTES + 2];
@@ -190,6 +192,10 @@ static int follow(struct walker *walker, int link_fd, const char *name, size_t l
 	r = string_list_add(&walker->walk->links, node, err);
 	if (r < 0)
 		return r;
+	if (!walker->at_end && walker->rest[strspn(walker->rest, "/")] == '\0') {
+		walker->at_end = true;
+		walker->end_link = walker->walk->links.count - 1;
+	}
 	if (++walker->followed > WALK_LINKS_MAX) {
 		stop_absent(walker, ELOOP);
 		return append_name(walker, name, length, err);
@@ -285,6 +291,8 @@ static int walk_slowly(struct walk *walk, const char *path, struct error *err)
 		memcpy(walk->real, "/", 2);
 	if (r == 0 && !walker.absent)
 		note_node(walk, walker.dir);
+	if (walker.at_end)
+		walk->link = walk->links.items[walker.end_link];
 	if (walker.dir >= 0)
 		(void)close(walker.dir);
 	return r;
@@ -300,6 +308,7 @@ int walk_path(struct walk *ret_walk, const char *path, struct error *err)
 	ret_walk->existing_bytes = 1;
 	ret_walk->type = NODE_UNKNOWN;
 	ret_walk->errnum = 0;
+	ret_walk->link = NULL;
 	ret_walk->dev = 0;
 	ret_walk->ino = 0;
 	if (path[0] != '/')

@@ -28,6 +28,7 @@
  *                  @real was reached. With EACCES nobody of this user's can tell what is there.
  * @dev, @ino       of what is at @real, else 0
  * @links           the link nodes visited, as canonical paths, in order
+ * @link            the one of @links that is the path's own last component, or NULL
  */
 struct walk {
 	char real[LIMIT_PATH_BYTES + 1];
@@ -37,6 +38,7 @@ struct walk {
 	uint64_t dev;
 	uint64_t ino;
 	struct string_list links;
+	const char *link;
 };
 
 /* May be called on a zeroed struct; @walk may be used again for another path afterwards. */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_BROKER_BROKER_H
+#define FSBOX_DAEMON_BROKER_BROKER_H
+
+/*
+ * fsbox-broker: one user's requests, handled entirely with that user's rights. Owns the event base,
+ * the connections, the jobs, the resolver children and the link to fsboxd.
+ *
+ * It may be taken over by whoever sends it requests: that is the same user, and gains nothing.
+ */
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "common/hostconf.h"
+#include "daemon/broker/closer.h"
+#include "daemon/broker/facts.h"
+#include "daemon/broker/jobs.h"
+#include "daemon/broker/kernelmounts.h"
+#include "daemon/broker/resolve.h"
+#include "daemon/broker/sender.h"
+#include "daemon/broker/spawnlink.h"
+#include "proto/wire/spawnop.h"
+
+/* Without connections and jobs for so long, the process ends; fsboxd starts another when needed. */
+#define BROKER_IDLE_MS 60000
+
+struct client;
+
+/*
+ * @refusal   why nothing can be spawned: a broken configuration, no home; kind ERR_NONE when all is
+ *            well. Everything else still works, so that people can find out.
+ * @own_deny, @own_read_only  fsbox's own directories and programs, closed in every job (R25)
+ * @user_profiles, @host_profiles  directories of profile files; the first in user mode only, else NULL
+ * @result    what broker_run() returns
+ */
+struct broker {
+	struct event_base *base;
+	struct event *reap;   /* closing clients are released by it */
+	struct event *update; /* clients that were not read are looked at again */
+	struct event *idle;
+	struct event *terminate; /* SIGTERM */
+	struct spawnlink link;
+	struct link_config config;
+	struct resolver_pool resolvers;
+	struct closer closer;
+	struct facts facts;
+	struct hostconf hostconf;
+	struct error refusal;
+	struct string_list own_deny;
+	struct string_list own_read_only;
+	struct kernelmounts kernelmounts;
+	char *user_profiles;
+	char *host_profiles;
+	struct sender_places places;
+	struct client *clients;
+	size_t client_count;
+	struct jobs jobs;
+	int result;
+};
+
+/*
+ * Take the inherited descriptors over, fork the resolvers, hear the configuration and look at the
+ * host; then tell fsboxd that we serve. Fails when fsboxd does not play its part.
+ */
+int broker_init(struct broker *broker, struct error *err);
+void broker_deinit(struct broker *broker);
+
+/* Serve until idle or told to end. */
+int broker_run(struct broker *broker, struct error *err);
+
+/* Deferred to the event loop, each once however often it is called. */
+void broker_reap_soon(struct broker *broker);
+void broker_update_soon(struct broker *broker);
+
+/* A job or a connection came or went: the idle clock starts or stops. */
+void broker_touch(struct broker *broker);
+
+/* The engines as clients see them, appended to LIST. */
+int broker_list_engines(const struct broker *broker, struct msg_engine_list *list,
+			struct error *err);
+
+/* What this machine cannot hold, one clause each, appended to LIST. */
+int broker_list_unenforced(const struct broker *broker, struct string_list *list,
+			   struct error *err);
+
+#endif

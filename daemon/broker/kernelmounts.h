@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_BROKER_KERNELMOUNTS_H
+#define FSBOX_DAEMON_BROKER_KERNELMOUNTS_H
+
+/*
+ * Where the host shows kernel file systems at unusual places: procfs, sysfs, control groups and the
+ * like anywhere but at /proc, /sys and /dev (R19). A rule on a tree that holds such a mount would
+ * bring it into a job.
+ */
+
+#include "common/error.h"
+#include "common/policy.h"
+
+/* @fd  /proc/self/mountinfo, which tells when it changed; -1: not open */
+struct kernelmounts {
+	int fd;
+	struct string_list paths;
+};
+
+#define KERNELMOUNTS_INIT \
+	{                 \
+		.fd = -1  \
+	}
+
+/* Bring @paths up to date; cheap when nothing was mounted since. Fails with ERR_SYSTEM, ERR_NOMEM. */
+int kernelmounts_refresh(struct kernelmounts *mounts, struct error *err);
+void kernelmounts_deinit(struct kernelmounts *mounts);
+
+/* The same from the text of a mountinfo file, appended to PATHS; changes TEXT. */
+int kernelmounts_parse(struct string_list *paths, char *text, struct error *err);
+
+#endif

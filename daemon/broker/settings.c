@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/broker/settings.h"
+
+#include <string.h>
+
+#include "common/context.h"
+
+static int not_yet(const char *member, const char *what, struct error *err)
+{
+	return error_set(err, ERR_INVALID, 0, "params.%s: %s not in this version", member, what);
+}
+
+int settings_check(const struct spawn_params *params, struct error *err)
+{
+	if (params->tty != NULL)
+		return not_yet("tty", "terminals are", err);
+	if (params->session != NULL)
+		return not_yet("session", "sessions are", err);
+	if (params->grant_fd >= 0)
+		return not_yet("grant", "grants are", err);
+	if (params->net.mode == NET_CHOICE_PROXY)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
+				 "params.net.mode: 'proxy' is not in this version; use 'none' or"
+				 " 'host'");
+	if (params->net.allow.count > 0)
+		return not_yet("net.allow", "allow lists are", err);
+	if (params->net.deny.count > 0)
+		return not_yet("net.deny", "deny lists are", err);
+	if (params->net.forward.count > 0)
+		return not_yet("net.forward", "forwarded ports are", err);
+	if (params->net.loopback)
+		return not_yet("net.loopback", "published ports are", err);
+	return 0;
+}
+
+static int choose_engine(struct settings *settings, const struct settings_input *input,
+			 struct error *err)
+{
+	enum engine_kind engine = input->params->engine;
+
+	if (engine == ENGINE_DEFAULT && input->conf->default_engine != NULL &&
+	    !engine_parse(input->conf->default_engine, &engine))
+		engine = ENGINE_DEFAULT;
+	if (engine == ENGINE_DEFAULT)
+		engine = ENGINE_BWRAP;
+	settings->engine = engine;
+	if (engine == ENGINE_SEATBELT)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
+				 "engine 'seatbelt' is for macOS only");
+	if (input->config->engines & (1u << engine))
+		return 0;
+	if (engine == ENGINE_NATIVE)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
+				 "engine 'native' is not in this version; use 'bwrap'");
+	return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' does not work here: %s",
+			 engine_name(engine), input->config->engine_reason);
+}
+
+static enum net_mode net_of_base(enum profile_base base)
+{
+	return base == PROFILE_BASE_BOTMUX ? NET_HOST : NET_NONE;
+}
+
+static int choose_net(struct settings *settings, const struct settings_input *input,
+		      struct error *err)
+{
+	bool asked = net_choice_mode(input->params->net.mode, &settings->net);
+	const char *by = "the request";
+
+	if (!asked && net_choice_mode(input->profile->net.mode, &settings->net)) {
+		by = "the profile";
+	} else if (!asked) {
+		settings->net = net_of_base(input->base);
+		if (input->base == PROFILE_BASE_BOTMUX && input->params->context != NULL &&
+		    !input->params->context->net)
+			settings->net = NET_NONE;
+		by = "the profile";
+	}
+	if (settings->net == NET_PROXY || input->profile->net.allow.count > 0 ||
+	    input->profile->net.deny.count > 0)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
+				 "the profile's network 'proxy' is not in this version; use --net"
+				 " none or host");
+	if (settings->net == NET_HOST && input->root_peer)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0,
+				 "network 'host' is not for jobs of root (asked for by %s)", by);
+	if (settings->net > input->conf->max_net)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0,
+				 "network '%s' (asked for by %s) is more than this host allows:"
+				 " max-net = %s",
+				 net_mode_name(settings->net), by,
+				 net_mode_name(input->conf->max_net));
+	settings->room = settings->net == NET_NONE                       ? ROOM_EGRESS_DENIED
+			 : asked && net_of_base(input->base) != NET_HOST ? ROOM_OPTED_OUT
+									 : ROOM_EGRESS_OPEN;
+	return 0;
+}
+
+static uint64_t first_of(uint64_t a, uint64_t b, uint64_t c)
+{
+	return a != 0 ? a : b != 0 ? b : c;
+}
+
+static void choose_limits(struct settings *settings, const struct settings_input *input)
+{
+	const struct msg_limits *asked = &input->params->limits;
+	const struct msg_limits *profile = &input->profile->limits;
+	const struct hostconf *conf = input->conf;
+
+	settings->limits.memory_bytes =
+		first_of(asked->memory_bytes, profile->memory_bytes, conf->default_memory_bytes);
+	settings->limits.wall_ms =
+		first_of(asked->wall_ms, profile->wall_ms, conf->default_timeout_ms);
+	settings->limits.pids = (uint32_t)first_of(asked->pids, profile->pids, conf->default_pids);
+	settings->limits.cpus_milli = (uint32_t)first_of(asked->cpus_milli, profile->cpus_milli,
+							 conf->default_cpus_milli);
+}
+
+int settings_make(struct settings *ret_settings, const struct settings_input *input,
+		  struct error *err)
+{
+	struct settings settings = { 0 };
+	int r = choose_engine(&settings, input, err);
+
+	if (r == 0)
+		r = choose_net(&settings, input, err);
+	if (r < 0)
+		return r;
+	choose_limits(&settings, input);
+	settings.protect =
+		input->profile->protect == TRISTATE_UNSET
+			? input->base == PROFILE_BASE_GENERIC || input->base == PROFILE_BASE_NONE
+			: input->profile->protect == TRISTATE_TRUE;
+	*ret_settings = settings;
+	return 0;
+}
