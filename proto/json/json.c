@@ -108,6 +108,7 @@ struct open_container {
  * @stack     limits->depth entries, @depth in use
  * @key       of the member whose value comes next
  * @refused   a callback stopped the parse and filled @err
+ * @at_end    all of the text has been read
  * @jump      where failed allocations go
  */
 struct parser {
@@ -122,6 +123,7 @@ struct parser {
 	const char *key;
 	yajl_handle yajl;
 	bool refused;
+	bool at_end;
 	struct error *err;
 	jmp_buf jump;
 };
@@ -135,12 +137,12 @@ static void *parser_get(struct parser *parser, struct arena *arena, size_t size)
 	return memory;
 }
 
-/* Where yajl is; at the end of the text it also counts a blank of its own. */
+/* Where yajl is. At the end of the text it counts from the start of a blank of its own. */
 static size_t position(const struct parser *parser)
 {
 	size_t at = yajl_get_bytes_consumed(parser->yajl);
 
-	return at < parser->size ? at : parser->size;
+	return parser->at_end || at > parser->size ? parser->size : at;
 }
 
 /* Callbacks return 0 to stop yajl. */
@@ -376,8 +378,10 @@ static int run(struct parser *parser, struct error *err)
 				   (parser->limits->depth + 1) * sizeof(*parser->stack));
 	parser->yajl = yajl_alloc(&callbacks, &memory, parser);
 	status = yajl_parse(parser->yajl, (const unsigned char *)parser->text, parser->size);
-	if (status == yajl_status_ok)
+	if (status == yajl_status_ok) {
+		parser->at_end = true;
 		status = yajl_complete_parse(parser->yajl);
+	}
 
 	if (parser->refused)
 		return -ERR_BAD_JSON; /* err is filled */
