@@ -15,8 +15,11 @@
 static int compile(const char *regex, struct error *err)
 {
 	regex_t compiled;
+	int failure = regcomp(&compiled, regex, REG_EXTENDED | REG_NOSUB);
 
-	if (regcomp(&compiled, regex, REG_EXTENDED | REG_NOSUB) != 0)
+	if (failure == REG_ESPACE)
+		return error_set(err, ERR_NOMEM, 0, "no memory for '%s'", regex);
+	if (failure != 0)
 		return error_set(err, ERR_POLICY_INVALID, 0,
 				 "'%s' is not an extended regular expression", regex);
 	regfree(&compiled);

@@ -35,35 +35,31 @@ static int no_memory(struct error *err)
 	return error_set(err, ERR_NOMEM, 0, "no memory for the profile");
 }
 
-/* What rule_list_add() failed with; the kind is only in ERR. */
-static int added(const struct rule *rule, const struct error *err)
+static struct rule *last_of(struct rule_list *candidates)
 {
-	if (rule)
-		return 0;
-	return err && err->kind != ERR_NONE ? -(int)err->kind : -(int)ERR_NOMEM;
+	return &candidates->rules[candidates->count - 1];
 }
 
 /* One rule that may be absent without that being an error. */
 static int add(struct rule_list *candidates, const char *path, enum access access,
 	       enum rule_source source, const char *origin, struct error *err)
 {
-	struct rule *rule = rule_list_add(candidates, path, access, source, origin, err);
+	int r = rule_list_append(candidates, path, access, source, origin, err);
 
-	if (rule)
-		rule->optional = true;
-	return added(rule, err);
+	if (r == 0)
+		last_of(candidates)->optional = true;
+	return r;
 }
 
 /* Denies of a table: absent ones are no reason to put anything into a home directory. */
 static int add_table_deny(struct rule_list *candidates, const char *path, const char *origin,
 			  struct error *err)
 {
-	struct rule *rule =
-		rule_list_add(candidates, path, ACCESS_DENY, RULE_BASELINE, origin, err);
+	int r = rule_list_append(candidates, path, ACCESS_DENY, RULE_BASELINE, origin, err);
 
-	if (rule)
-		rule->absent = ABSENT_WATCH;
-	return added(rule, err);
+	if (r == 0)
+		last_of(candidates)->absent = ABSENT_WATCH;
+	return r;
 }
 
 static int add_absolute(struct rule_list *candidates, struct name_list list, enum access access,
@@ -129,7 +125,7 @@ static int add_private(struct rule_list *candidates, const struct generic_input 
 {
 	AUTO(auto_free) char *flat = strdup(name + strspn(name, "./"));
 	AUTO(auto_free) char *bind_source = NULL;
-	struct rule *rule = NULL;
+	int r = 0;
 
 	for (char *at = flat; at && *at; at++)
 		if (*at == '/')
@@ -137,10 +133,10 @@ static int add_private(struct rule_list *candidates, const struct generic_input 
 	bind_source = flat ? path_join(input->private_root, flat) : NULL;
 	if (!bind_source)
 		return no_memory(err);
-	rule = rule_list_add(candidates, path, ACCESS_READ_WRITE, source, ORIGIN_PRIVATE, err);
-	if (rule)
-		rule->bind_source = steal_ptr(&bind_source);
-	return added(rule, err);
+	r = rule_list_append(candidates, path, ACCESS_READ_WRITE, source, ORIGIN_PRIVATE, err);
+	if (r == 0)
+		last_of(candidates)->bind_source = steal_ptr(&bind_source);
+	return r;
 }
 
 static int add_caches(struct rule_list *candidates, const struct generic_input *input,
@@ -169,12 +165,10 @@ static int add_list(struct rule_list *candidates, const struct string_list *list
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && list && i < list->count; i++) {
-		struct rule *rule = rule_list_add(candidates, list->items[i], access,
-						  RULE_MANDATORY, origin, err);
-
-		if (rule)
-			rule->host = true;
-		r = added(rule, err);
+		r = rule_list_append(candidates, list->items[i], access, RULE_MANDATORY, origin,
+				     err);
+		if (r == 0)
+			last_of(candidates)->host = true;
 	}
 	return r;
 }
@@ -327,13 +321,11 @@ int generic_assemble(struct rule_list *candidates, const struct generic_input *i
 	if (r == 0)
 		r = check_cwd_denied(candidates, input, err);
 	if (r == 0 && input->allow_home)
-		r = added(rule_list_add(candidates, input->home, ACCESS_READ_WRITE, RULE_INTERNAL,
-					ORIGIN_ALLOW_HOME, err),
-			  err);
+		r = rule_list_append(candidates, input->home, ACCESS_READ_WRITE, RULE_INTERNAL,
+				     ORIGIN_ALLOW_HOME, err);
 	if (r == 0)
-		r = added(rule_list_add(candidates, input->cwd, ACCESS_READ_WRITE, RULE_INTERNAL,
-					ORIGIN_CWD, err),
-			  err);
+		r = rule_list_append(candidates, input->cwd, ACCESS_READ_WRITE, RULE_INTERNAL,
+				     ORIGIN_CWD, err);
 	return r;
 }
 
@@ -361,9 +353,7 @@ int host_assemble(struct rule_list *candidates, const struct generic_input *inpu
 	if (input->root_peer)
 		return error_set(err, ERR_NOT_AUTHORIZED, 0,
 				 "profile 'host' is not for root: it would show the whole system");
-	r = added(rule_list_add(candidates, "/", ACCESS_READ_WRITE, RULE_INTERNAL, ORIGIN_HOST,
-				err),
-		  err);
+	r = rule_list_append(candidates, "/", ACCESS_READ_WRITE, RULE_INTERNAL, ORIGIN_HOST, err);
 	if (r == 0)
 		r = add_sockets(candidates, input, err);
 	if (r == 0)

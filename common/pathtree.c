@@ -84,6 +84,8 @@ void path_tree_add(struct path_tree *tree, const char *path, uint32_t item)
 
 void path_tree_link(struct path_tree *tree)
 {
+	if (tree->count == 0)
+		return;
 	qsort(tree->entries, tree->count, sizeof(*tree->entries), compare_entries);
 
 	for (uint32_t i = 0; i < tree->count; i++) {

@@ -54,12 +54,15 @@ int plan_encode(const struct plan *plan, struct buf *out, struct error *err)
 struct reader {
 	const uint8_t *data;
 	size_t size;
-	const char *failure; /* NULL while all is well */
+	const char *failure;  /* NULL while all is well */
+	enum error_kind kind; /* of the failure, when it is not ERR_BAD_FRAME */
 };
 
 static int fail(const struct reader *reader, struct error *err)
 {
-	return error_set(err, ERR_BAD_FRAME, 0, "the plan: %s", reader->failure);
+	enum error_kind kind = reader->kind == ERR_NONE ? ERR_BAD_FRAME : reader->kind;
+
+	return error_set(err, kind, 0, "the plan: %s", reader->failure);
 }
 
 static uint32_t take_u32(struct reader *reader)
@@ -95,8 +98,10 @@ static char *take_text(struct reader *reader)
 		return NULL;
 
 	text = strndup((const char *)reader->data, size);
-	if (!text)
+	if (!text) {
 		reader->failure = "no memory";
+		reader->kind = ERR_NOMEM;
+	}
 	reader->data += size;
 	reader->size -= size;
 	return text;
@@ -113,11 +118,12 @@ static const char *op_refusal(const struct plan_op *op)
 		return "an operation of no rule";
 	if (!op->path || !plan_path_is_canonical(op->path))
 		return "a path that is not canonical";
-	if (op->kind == PLAN_BIND && (!op->source || !plan_path_is_canonical(op->source)))
+	if ((op->kind == PLAN_BIND || op->kind == PLAN_PIN) &&
+	    (!op->source || !plan_path_is_canonical(op->source)))
 		return "a source that is not canonical";
 	if (op->kind == PLAN_SYMLINK && !op->source)
 		return "a link without text";
-	if (op->kind != PLAN_BIND && op->kind != PLAN_SYMLINK && op->source)
+	if (op->kind != PLAN_BIND && op->kind != PLAN_SYMLINK && op->kind != PLAN_PIN && op->source)
 		return "a source where there is none";
 	return NULL;
 }

@@ -119,12 +119,11 @@ static int add_rule(struct rule_list *candidates, const char *path, enum access 
 		    enum rule_source source, const char *origin, enum node_type type,
 		    struct error *err)
 {
-	struct rule *rule = rule_list_add(candidates, path, access, source, origin, err);
+	int r = rule_list_append(candidates, path, access, source, origin, err);
 
-	if (!rule)
-		return err ? -(int)err->kind : -(int)ERR_NOMEM;
-	rule->type = type;
-	return 0;
+	if (r == 0)
+		candidates->rules[candidates->count - 1].type = type;
+	return r;
 }
 
 static int add_found(struct rule_list *candidates, const struct protect_found *found,

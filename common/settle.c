@@ -298,6 +298,7 @@ static int add_link_rule(struct settler *settler, const struct claim *claim, str
 	const struct rule *rule = claim->rule;
 	struct rule *node = NULL;
 	const struct claim *around = NULL;
+	int r = 0;
 
 	if (claim->access != ACCESS_DENY) {
 		/* Worth keeping only where the link could be replaced. */
@@ -306,10 +307,11 @@ static int add_link_rule(struct settler *settler, const struct claim *claim, str
 		    around->access != ACCESS_READ_WRITE)
 			return 0;
 	}
-	node = rule_list_add(&settler->settled, rule->link, claim->access, rule->source,
+	r = rule_list_append(&settler->settled, rule->link, claim->access, rule->source,
 			     rule->origin, err);
-	if (!node)
-		return -(int)ERR_NOMEM;
+	if (r < 0)
+		return r;
+	node = &settler->settled.rules[settler->settled.count - 1];
 	node->type = NODE_OTHER;
 	node->denied_link = true;
 	node->host = rule->host;

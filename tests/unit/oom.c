@@ -3,11 +3,9 @@
 /*
  * Short memory at every allocation that there is, one after the other: whatever common/ was doing
  * fails with ERR_NOMEM and fills the error, changes nothing it should not, and leaks nothing (a
- * sanitizer sees to that). Linked with --wrap for the allocating functions.
+ * sanitizer sees to that).
  */
 
-#include <errno.h>
-#include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,131 +23,23 @@
 #include "common/scope.h"
 #include "common/seatbelt.h"
 #include "tests/test.h"
-
-/*
- * Allocations still granted before one fails; negative: all. Volatile, for compilers know that
- * malloc() looks at no variable of ours.
- */
-static volatile long granted = -1;
-static volatile bool failed_one;
-
-static bool denied(void)
-{
-	if (granted < 0)
-		return false;
-	if (granted > 0) {
-		granted = granted - 1;
-		return false;
-	}
-	granted = -1;
-	failed_one = true;
-	errno = ENOMEM;
-	return true;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-	return denied() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return denied() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-	return denied() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-	return denied() ? NULL : __real_strdup(text);
-}
-
-char *__wrap_strndup(const char *text, size_t size)
-{
-	return denied() ? NULL : __real_strndup(text, size);
-}
-
-/* These allocate inside of libc. */
-int __real_regcomp(regex_t *compiled, const char *expression, int flags);
-int __real_regexec(const regex_t *compiled, const char *text, size_t count, regmatch_t *matches,
-		   int flags);
-int __wrap_regcomp(regex_t *compiled, const char *expression, int flags);
-int __wrap_regexec(const regex_t *compiled, const char *text, size_t count, regmatch_t *matches,
-		   int flags);
-
-int __wrap_regcomp(regex_t *compiled, const char *expression, int flags)
-{
-	return denied() ? REG_ESPACE : __real_regcomp(compiled, expression, flags);
-}
-
-int __wrap_regexec(const regex_t *compiled, const char *text, size_t count, regmatch_t *matches,
-		   int flags)
-{
-	return denied() ? REG_ESPACE : __real_regexec(compiled, text, count, matches, flags);
-}
-
-/* 0, or -kind with ERR filled. */
-typedef int (*scenario)(struct error *err);
-
-/*
- * Fail each allocation of RUN in turn. SPARE of them may fail without harm (memory given back
- * stays as it was).
- */
-static void run_short_of_memory(scenario run, long spare)
-{
-	long survived = 0;
-	long at = 0;
-
-	for (;; at++) {
-		struct error err = ERROR_INIT;
-		int r = 0;
-
-		granted = at;
-		failed_one = false;
-		r = run(&err);
-		granted = -1;
-		if (r != 0 && r != -ERR_NOMEM)
-			fail_msg("allocation %ld: %s: %s", at, error_name(err.kind), err.message);
-		if (r != 0 && err.kind != ERR_NOMEM)
-			fail_msg("allocation %ld: the error is not filled", at);
-		if (!failed_one)
-			break;
-		if (r == 0)
-			survived++;
-	}
-	assert_true(at > 0);
-	assert_int_equal(survived, spare);
-}
+#include "tests/unit/short_memory.h"
 
 static void add(struct string_list *list, const char *text)
 {
-	long saved = granted;
+	long saved = memory_granted;
 
-	granted = -1;
+	memory_granted = -1;
 	assert_int_equal(string_list_add(list, text, NULL), 0);
-	granted = saved;
+	memory_granted = saved;
 }
 
-/* Strings of a context, without touching what is granted. */
+/* Strings of a context, without touching what is memory_granted. */
 static void fill_context(struct policy_context *context, bool transport)
 {
-	long saved = granted;
+	long saved = memory_granted;
 
-	granted = -1;
+	memory_granted = -1;
 	context->lark_transport_enabled = transport;
 	context->home_dir = strdup("/home/u");
 	context->botmux_home = strdup("/home/u/.botmux");
@@ -162,7 +52,7 @@ static void fill_context(struct policy_context *context, bool transport)
 	context->role_library_subtree = strdup("/home/u/roles");
 	context->loaded_bots_config_path = strdup("/home/u/.botmux/bots.json");
 	context->lark_cli_linux_store = strdup("/srv/lark-cli");
-	granted = saved;
+	memory_granted = saved;
 	add(&context->user_read_write, "/home/u/.botmux/x");
 	add(&context->user_read_write, "/w");
 	add(&context->mandatory_deny_regexes, "^/q");
@@ -199,9 +89,9 @@ static void contexts(void **state)
 
 static void fill_policy(struct policy *policy)
 {
-	long saved = granted;
+	long saved = memory_granted;
 
-	granted = -1;
+	memory_granted = -1;
 	for (int i = 0; i < 40; i++) {
 		char path[64];
 
@@ -214,7 +104,7 @@ static void fill_policy(struct policy *policy)
 	assert_int_equal(rule_list_append(&policy->rules, "/tmp", ACCESS_READ_WRITE, RULE_USER,
 					  NULL, NULL),
 			 0);
-	granted = saved;
+	memory_granted = saved;
 	add(&policy->write_regexes, "^/w/a");
 	add(&policy->deny_regexes, "^/w/b(/|$)");
 	add(&policy->final_read_only, "/f/g");
@@ -335,9 +225,9 @@ static void index_stays(void **state)
 	assert_int_equal(rule_list_append(&policy.rules, "/a", ACCESS_DENY, RULE_USER, NULL, NULL),
 			 0);
 	assert_int_equal(policy_index(&policy, NULL), 0);
-	granted = 0;
+	memory_granted = 0;
 	assert_int_equal(policy_index(&policy, &err), -ERR_NOMEM);
-	granted = -1;
+	memory_granted = -1;
 	assert_int_equal(policy_access(&policy, "/a/b").access, ACCESS_DENY);
 }
 
