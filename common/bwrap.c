@@ -26,6 +26,8 @@ const char *const *bwrap_proc_masks(size_t *ret_count)
 struct writer {
 	struct buf *out;
 	size_t count;
+	size_t pins;
+	bool pins_covered;
 	const struct bwrap_options *options;
 };
 
@@ -75,6 +77,26 @@ static bool lies_in_hidden_sys(const struct writer *writer, const struct plan_op
 	return writer->options->root_peer && strncmp(op->path, "/sys/", strlen("/sys/")) == 0;
 }
 
+#define PINS_DIR "/dev/.fsbox-pins"
+
+/* The directory once more, and a mask on that: a mountpoint that is in nobody's way. */
+static void add_pin(struct writer *writer, const struct plan_op *op)
+{
+	char place[sizeof(PINS_DIR) + 32];
+
+	(void)snprintf(place, sizeof(place), "%s/%zu", PINS_DIR, writer->pins++);
+	add3(writer, "--ro-bind", op->source, place);
+	add3(writer, "--ro-bind", writer->options->mask_dir, place);
+}
+
+/* After the last pin, before /dev is sealed: nobody looks in there. */
+static void cover_pins(struct writer *writer)
+{
+	if (writer->pins > 0 && !writer->pins_covered)
+		add3(writer, "--ro-bind", writer->options->mask_dir, PINS_DIR);
+	writer->pins_covered = true;
+}
+
 static void add_op(struct writer *writer, const struct plan_op *op)
 {
 	const struct bwrap_options *options = writer->options;
@@ -113,7 +135,11 @@ static void add_op(struct writer *writer, const struct plan_op *op)
 		add2(writer, "--perms", "0111");
 		add2(writer, "--tmpfs", op->path);
 		return;
+	case PLAN_PIN:
+		add_pin(writer, op);
+		return;
 	case PLAN_SEAL:
+		cover_pins(writer);
 		add2(writer, "--remount-ro", op->path);
 		return;
 	case PLAN_OP_KIND_COUNT:
@@ -242,6 +268,7 @@ static int plain_add_op(struct bwrap_plain *plain, const struct bwrap_plain_opti
 		return r == 0 ? plain_add_mask(plain, op, err) : r;
 	case PLAN_SEAL:
 		return plain_add(plain, "--remount-ro", op->path, NULL, err);
+	case PLAN_PIN: /* hardened plans only */
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}

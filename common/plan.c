@@ -7,6 +7,7 @@
 #include "common/limits.h"
 #include "common/path.h"
 #include "common/pathtree.h"
+#include "common/plan_pin.h"
 #include "common/scope.h"
 #include "common/sysmount.h"
 
@@ -336,6 +337,7 @@ static int build_system(struct builder *builder, const struct sysmount *mount, u
 	case PLAN_MASK_FILE:
 	case PLAN_MASK_TREE:
 	case PLAN_SEAL:
+	case PLAN_PIN:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}
@@ -574,6 +576,8 @@ int plan_build(struct plan *ret_plan, const struct policy *policy,
 		r = add_op(&builder, PLAN_ROOT, PLAN_SYSTEM, "/", NULL, -1, err);
 	if (r == 0)
 		r = ordered ? build_ordered(&builder, err) : build_plain(&builder, err);
+	if (r == 0 && hardened(&builder, PLAN_HARDEN_PIN))
+		r = plan_add_pins(&plan, err);
 	if (r == 0)
 		r = build_seals(&builder, err);
 	if (r < 0)

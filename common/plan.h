@@ -24,7 +24,7 @@ struct hostconf;
  * Operations are carried out in order; a later one covers an earlier one at the same place.
  *
  * In a hardened plan: PLAN_ROOT, links, then mounts by depth (rules and system places together), then
- * seals, that of "/" last. An operation with PLAN_WATCH mounts nothing: whoever carries the plan out
+ * pins, then seals, that of "/" last. An operation with PLAN_WATCH mounts nothing: whoever carries the plan out
  * must find its path absent, and fails otherwise.
  */
 enum plan_op_kind {
@@ -39,6 +39,7 @@ enum plan_op_kind {
 	PLAN_MASK_TREE, /* tmpfs over path that holds deeper mounts; sealed by a later PLAN_SEAL */
 	PLAN_SEAL,      /* make the mount at path read-only, not what is mounted below */
 	PLAN_SYS,       /* read-only sysfs without cgroup file systems, or nothing: "/" rules */
+	PLAN_PIN,       /* source, which is seen at path, must keep its name (common/plan_pin.h) */
 	PLAN_OP_KIND_COUNT,
 };
 
@@ -94,7 +95,8 @@ enum plan_harden {
 	PLAN_HARDEN_ABSENT =
 		1 << 3, /* absent denies: placeholder or watch instead of a blind mask */
 	PLAN_HARDEN_NODE_TYPE = 1 << 4, /* masks keep the type of what they hide */
-	PLAN_HARDEN_ALL = (1 << 5) - 1,
+	PLAN_HARDEN_PIN = 1 << 5, /* what is above a mask in a writable tree keeps its name */
+	PLAN_HARDEN_ALL = (1 << 6) - 1,
 };
 
 struct plan {

@@ -12,7 +12,7 @@
 #include "common/sysmount.h"
 
 /*
- * @ops       every operation that mounts or is watched. Links and seals mount nothing; nor are masks on
+ * @ops       every operation that mounts or is watched. Links, seals and pins show nothing; nor are masks on
  *            link nodes relied on, for not every engine can make them
  * @links     the links
  * @sealed    for each operation whether a later seal makes it read-only
@@ -113,6 +113,7 @@ static uint32_t allowed_flags(enum plan_op_kind kind)
 	case PLAN_TMPFS:
 	case PLAN_SYMLINK:
 	case PLAN_SEAL:
+	case PLAN_PIN:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}
@@ -171,6 +172,7 @@ static const char *op_refusal(const struct checker *checker, const struct plan_o
 		return strcmp(op->path, "/") == 0 ? "nothing would be left" : NULL;
 	case PLAN_SYMLINK:
 	case PLAN_SEAL: /* these depend on the others */
+	case PLAN_PIN:  /* shows nothing: it can only refuse a job more */
 		return NULL;
 	case PLAN_OP_KIND_COUNT:
 		break;
@@ -426,7 +428,8 @@ static int checker_init(struct checker *checker, struct error *err)
 
 		if (op->kind == PLAN_SYMLINK)
 			path_tree_add(&checker->links, op->path, (uint32_t)i);
-		else if (op->kind != PLAN_SEAL && !(op->flags & PLAN_NODE_LINK))
+		else if (op->kind != PLAN_SEAL && op->kind != PLAN_PIN &&
+			 !(op->flags & PLAN_NODE_LINK))
 			path_tree_add(&checker->ops, op->path, (uint32_t)i);
 		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0;
 	}
@@ -475,7 +478,7 @@ enum access plan_access(const struct plan *plan, const char *path)
 	for (size_t i = plan->count; i-- > 0;) {
 		const struct plan_op *op = &plan->ops[i];
 
-		if (op->kind == PLAN_SYMLINK || op->kind == PLAN_SEAL ||
+		if (op->kind == PLAN_SYMLINK || op->kind == PLAN_SEAL || op->kind == PLAN_PIN ||
 		    !path_covers(op->path, path))
 			continue;
 		if (is_mask(op))

@@ -22,6 +22,7 @@ static const char *const kind_names[] = {
 	[PLAN_MASK_TREE] = "mask-tree",
 	[PLAN_SEAL] = "seal",
 	[PLAN_SYS] = "sys",
+	[PLAN_PIN] = "pin",
 };
 
 const char *plan_op_kind_name(enum plan_op_kind kind)

@@ -105,7 +105,7 @@ static void a_rule_on_the_root(void **state)
 	(void)state;
 	expect_all("rw:/ deny:/tmp/x", PLAN_HARDEN_ALL,
 		   "root /\nbind /\ndev /dev\nproc /proc\nsys /sys ro\ntmpfs /dev/shm\n"
-		   "mask-dir /tmp/x\nmask-dir /sys/fs/cgroup\nseal /dev\n");
+		   "mask-dir /tmp/x\nmask-dir /sys/fs/cgroup\npin /tmp\nseal /dev\n");
 	expect_all("rw:/ deny:/sys ro:/sys/kernel", PLAN_HARDEN_ALL,
 		   "root /\nbind /\ndev /dev\nproc /proc\nmask-tree /sys\ntmpfs /dev/shm\n"
 		   "bind /sys/kernel ro\nseal /sys\nseal /dev\n");

@@ -247,6 +247,10 @@ static int builder_make_placeholders(struct builder *builder, struct error *err)
 
 		if (op->flags & PLAN_PLACEHOLDER && !(op->flags & PLAN_WATCH))
 			r = make_placeholder(&builder->plan, op, err);
+		/* Above a placeholder that this user cannot make: what is not there needs no pin. */
+		if (op->kind == PLAN_PIN &&
+		    faccessat(AT_FDCWD, op->source, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			op->flags |= PLAN_WATCH;
 	}
 	return r;
 }
@@ -316,6 +320,7 @@ static bool is_writable(const struct plan_op *op)
 	case PLAN_MASK_TREE:
 	case PLAN_SEAL:
 	case PLAN_SYS:
+	case PLAN_PIN:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}
