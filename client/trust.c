@@ -15,8 +15,14 @@
 #include "common/limits.h"
 #include "common/scope.h"
 
-/* NAME is one component of the way to DIR, open as FD. */
-static int check_step(int fd, const char *dir, const char *name, uid_t uid, struct error *err)
+/*
+ * NAME is one component of the way to DIR, open as FD.
+ *
+ * Whoever owns "/" (OWNER) counts as root: he can change everything anyway, and in a user namespace
+ * that does not map root this is how root shows.
+ */
+static int check_step(int fd, const char *dir, const char *name, uid_t uid, uid_t owner,
+		      struct error *err)
 {
 	struct stat st;
 
@@ -25,7 +31,7 @@ static int check_step(int fd, const char *dir, const char *name, uid_t uid, stru
 	if (!S_ISDIR(st.st_mode))
 		return error_set(err, ERR_UNREACHABLE, 0, "'%s': '%s' is not a directory", dir,
 				 name);
-	if (st.st_uid != 0 && st.st_uid != uid)
+	if (st.st_uid != 0 && st.st_uid != uid && st.st_uid != owner)
 		return error_set(err, ERR_UNREACHABLE, 0,
 				 "'%s' is not to be trusted: '%s' belongs to uid %lu", dir, name,
 				 (unsigned long)st.st_uid);
@@ -41,6 +47,7 @@ int trust_directory(const char *dir, uid_t uid, int *ret_fd, struct error *err)
 {
 	AUTO(auto_free) char *real = realpath(dir, NULL);
 	AUTO(auto_close) int fd = -1;
+	struct stat root;
 	char *rest = NULL;
 	int r = 0;
 
@@ -48,9 +55,9 @@ int trust_directory(const char *dir, uid_t uid, int *ret_fd, struct error *err)
 		return error_set(err, ERR_UNREACHABLE, errno, "look at '%s'", dir);
 
 	fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set(err, ERR_UNREACHABLE, errno, "open '/'");
-	r = check_step(fd, dir, "/", uid, err);
+	if (fd < 0 || fstat(fd, &root) < 0)
+		return error_set(err, ERR_UNREACHABLE, errno, "look at '/'");
+	r = check_step(fd, dir, "/", uid, root.st_uid, err);
 
 	for (char *name = strtok_r(real, "/", &rest); name && r == 0;
 	     name = strtok_r(NULL, "/", &rest)) {
@@ -60,7 +67,7 @@ int trust_directory(const char *dir, uid_t uid, int *ret_fd, struct error *err)
 			return error_set(err, ERR_UNREACHABLE, errno, "look at '%s'", dir);
 		(void)close(fd);
 		fd = next;
-		r = check_step(fd, dir, name, uid, err);
+		r = check_step(fd, dir, name, uid, root.st_uid, err);
 	}
 	if (r < 0)
 		return r;

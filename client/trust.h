@@ -18,9 +18,9 @@
 #include "common/error.h"
 
 /*
- * Whether every directory on the way to DIR (absolute) is one that only root or the user UID can
- * change: owned by either, and not writable for others unless it is sticky. Symbolic links are
- * resolved first; the check walks what they lead to by descriptor.
+ * Whether every directory on the way to DIR (absolute) is one that only root, the owner of "/" or the
+ * user UID can change: owned by one of them, and not writable for others unless it is sticky. Symbolic
+ * links are resolved first; the check walks what they lead to by descriptor.
  *
  * @ret_fd  an O_PATH descriptor of DIR for the caller, or NULL when it is not wanted
  *

@@ -13,7 +13,7 @@
 #include "common/limits.h"
 #include "common/path.h"
 #include "common/plan.h"
-#include "common/plan_check.h"
+#include "common/plan_op.h"
 #include "common/scope.h"
 #include "common/seatbelt.h"
 #include "proto/json/json.h"

@@ -208,7 +208,9 @@ static int step(struct run *run, struct fsbox_error *err)
 		/* What arrived before it broke still counts. */
 		if (take_events(run, err) < 0)
 			return -1;
-		return run->end ? 0 : lose_daemon(run, &broken, err);
+		if (run->end || (run->job && run->ctl->args.detach))
+			return 0;
+		return lose_daemon(run, &broken, err);
 	}
 	return take_events(run, err);
 }
