@@ -342,6 +342,10 @@ static void other_source(struct plan *plan)
 	free(op->source);
 	op->source = strdup("/srv/secret");
 }
+static void pin_elsewhere(struct plan *plan)
+{
+	append(plan, PLAN_PIN, 0, "/p/x", "/srv/secret");
+}
 static void private_root(struct plan *plan)
 {
 	append(plan, PLAN_BIND, PLAN_PRIVATE_SOURCE, "/", "/h/.cache/fsbox/x");
@@ -414,6 +418,7 @@ static void R11_nothing_can_be_switched_off(void **state)
 	tamper("rw:/p", flagged_proc, "flags that do not belong to it");
 	tamper("rw:/p", placeholder_bind, "a placeholder for what is shown");
 	tamper("rw:/p", other_source, "the source is not the target");
+	tamper("rw:/p", pin_elsewhere, "the source is not the target");
 	tamper("rw:/p", private_root, "a private directory in place of /");
 	tamper("rw:/p", deep_link, "the link is not in the root's own directories");
 	tamper("rw:/p", link_below_link, "another link is at or below the link");
