@@ -213,6 +213,20 @@ static int check_link(const struct checker *checker, const struct plan_op *op, s
 	return 0;
 }
 
+/* A link kept as it is shows nothing that is not shown anyway, and nothing stands on it. */
+static int check_link_node(const struct checker *checker, const struct plan_op *op,
+			   struct error *err)
+{
+	uint32_t begin = 0;
+	uint32_t end = 0;
+
+	path_tree_below(&checker->ops, op->path, &begin, &end);
+	if (begin != end || !(op->flags & PLAN_READ_ONLY) ||
+	    deciding_op(checker, op->path, (uint32_t)checker->plan->count)->kind != PLAN_BIND)
+		return refuse_op(checker, op, err, "it is no link in a tree that is shown");
+	return 0;
+}
+
 /* A seal closes what stands exactly at its path at that moment, and only what is ours. */
 static int check_seal(struct checker *checker, const struct plan_op *op, struct error *err)
 {
@@ -252,6 +266,8 @@ static int check_links_and_seals(struct checker *checker, struct error *err)
 
 		if (op->kind == PLAN_SYMLINK)
 			r = check_link(checker, op, err);
+		else if (op->kind == PLAN_BIND && (op->flags & PLAN_NODE_LINK))
+			r = check_link_node(checker, op, err);
 		else if (op->kind == PLAN_SEAL)
 			r = check_seal(checker, op, err);
 	}
@@ -443,7 +459,8 @@ static int checker_init(struct checker *checker, struct error *err)
 		else if (op->kind != PLAN_SEAL && op->kind != PLAN_PIN &&
 			 !(op->flags & PLAN_NODE_LINK))
 			path_tree_add(&checker->ops, op->path, (uint32_t)i);
-		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0;
+		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0 &&
+				       !(op->flags & PLAN_NODE_LINK);
 	}
 	path_tree_link(&checker->ops);
 	path_tree_link(&checker->links);
