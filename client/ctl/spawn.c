@@ -222,9 +222,14 @@ static int step(struct run *run, struct fsbox_error *err)
 	size_t relayed = 0;
 
 	fds[0] = (struct pollfd){ .fd = run->signal_fd, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = run->cut_off ? run->job->pidfd : fsbox_fd(run->ctl->box),
-				  .events = run->cut_off ? POLLIN
-							 : fsbox_poll_events(run->ctl->box) };
+	fds[1] = (struct pollfd){ .fd = -1 };
+	if (run->cut_off) {
+		fds[1].fd = run->job->pidfd;
+		fds[1].events = POLLIN;
+	} else {
+		fds[1].fd = fsbox_fd(run->ctl->box);
+		fds[1].events = fsbox_poll_events(run->ctl->box);
+	}
 	if (run->relay && run->job)
 		relayed = fsbox_relay_poll(run->relay, fds + 2);
 	if (poll(fds, 2 + relayed, patience_ms(run)) < 0 && errno != EINTR)
