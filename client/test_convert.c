@@ -11,49 +11,56 @@
 
 #include "common/context.h"
 
-static void everything_arrives(void **state)
+/* A request in which nothing is left out. */
+static void fill_everything(struct fsbox_spawn *spawn)
 {
-	const char *const argv[] = { "make", "\xff", NULL };
-	const char *const env[] = { "A=1", "B=", "C=x=y", NULL };
-	const char *const set[] = { "PWD=/p", NULL };
-	const char *const pass[] = { "TOKEN", NULL };
-	const char *const hosts[] = { "*.example.org", NULL };
-	const char *const sockets[] = { "/run/docker.sock", NULL };
-	const uint32_t ports[] = { 80, 5432 };
-	const struct fsbox_rule rules[] = {
+	static const char *const argv[] = { "make", "\xff", NULL };
+	static const char *const env[] = { "A=1", "B=", "C=x=y", NULL };
+	static const char *const set[] = { "PWD=/p", NULL };
+	static const char *const pass[] = { "TOKEN", NULL };
+	static const char *const hosts[] = { "*.example.org", NULL };
+	static const char *const sockets[] = { "/run/docker.sock", NULL };
+	static const uint32_t ports[] = { 80, 5432 };
+	static const struct fsbox_rule rules[] = {
 		{ "/rw", FSBOX_READ_WRITE, NULL, true },
 		{ "/ro", FSBOX_READ_ONLY, NULL, false },
 		{ "/d", FSBOX_DENY, "watch", false },
 	};
+
+	spawn->argv = argv;
+	spawn->cwd = "/p";
+	spawn->env = env;
+	spawn->env_set = set;
+	spawn->env_pass = pass;
+	spawn->profile = "generic";
+	spawn->rules = rules;
+	spawn->rule_count = 3;
+	spawn->socket_allow = sockets;
+	spawn->net = "proxy";
+	spawn->net_allow = hosts;
+	spawn->net_deny = hosts;
+	spawn->forward = ports;
+	spawn->forward_count = 2;
+	spawn->memory_bytes = 1;
+	spawn->wall_ms = 2;
+	spawn->pids = 3;
+	spawn->cpus_milli = 4;
+	spawn->engine = "bwrap";
+	spawn->label = "label";
+	spawn->session = "s";
+	spawn->allow_home = true;
+	spawn->allow_git_config = true;
+	spawn->detach = true;
+}
+
+static void everything_arrives(void **state)
+{
 	struct fsbox_spawn spawn = FSBOX_SPAWN_INIT;
 	struct spawn_params out;
 	struct fsbox_error err;
 
 	(void)state;
-	spawn.argv = argv;
-	spawn.cwd = "/p";
-	spawn.env = env;
-	spawn.env_set = set;
-	spawn.env_pass = pass;
-	spawn.profile = "generic";
-	spawn.rules = rules;
-	spawn.rule_count = 3;
-	spawn.socket_allow = sockets;
-	spawn.net = "proxy";
-	spawn.net_allow = hosts;
-	spawn.net_deny = hosts;
-	spawn.forward = ports;
-	spawn.forward_count = 2;
-	spawn.memory_bytes = 1;
-	spawn.wall_ms = 2;
-	spawn.pids = 3;
-	spawn.cpus_milli = 4;
-	spawn.engine = "bwrap";
-	spawn.label = "label";
-	spawn.session = "s";
-	spawn.allow_home = true;
-	spawn.allow_git_config = true;
-	spawn.detach = true;
+	fill_everything(&spawn);
 	assert_int_equal(convert_spawn(&out, &spawn, true, &err), 0);
 
 	assert_int_equal(out.argv.count, 2);
