@@ -381,6 +381,11 @@ bool run_until_started(struct run *run)
 	return run->pipe.started;
 }
 
+void run_until_over(struct run *run)
+{
+	serve(run, false);
+}
+
 void run_end(struct run *run)
 {
 	int fds[] = { run->pid1_fd, run->go_fd };
