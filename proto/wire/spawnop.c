@@ -84,6 +84,7 @@ size_t report_message_size(enum report_kind kind)
 		return SIZE_WITH(report_message, exited);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
+	case REPORT_BUILT:
 		return SIZE_BARE(report_message);
 	case REPORT_KIND_COUNT:
 		break;
@@ -373,6 +374,7 @@ int report_message_check(const struct report_message *message, size_t size, stru
 		return exit_record_check(&message->u.exited, err);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
+	case REPORT_BUILT:
 	case REPORT_KIND_COUNT:
 		break;
 	}

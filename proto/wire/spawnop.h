@@ -241,6 +241,7 @@ enum report_kind {
 	REPORT_STARTED,                /* exec of the command succeeded; on the channel + [pidfd] */
 	REPORT_FAILED,                 /* nothing was run, nothing is left */
 	REPORT_EXITED,                 /* nothing runs any more */
+	REPORT_BUILT, /* a template stands ready; waits for a GO byte while fsboxd takes it */
 	REPORT_KIND_COUNT,
 };
 
