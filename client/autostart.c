@@ -175,7 +175,7 @@ _Noreturn static void become_daemon(const char *path, char *const argv[], char *
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
 	sigset_t none;
-	int null_fd = open("/dev/null", O_RDWR | O_NOCTTY);
+	int null_fd = open("/dev/null", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
 	if (null_fd < 0 || setsid() < 0)
 		_exit(127);
@@ -188,6 +188,8 @@ _Noreturn static void become_daemon(const char *path, char *const argv[], char *
 	    dup2(log_fd >= 0 ? log_fd : null_fd, STDERR_FILENO) < 0 ||
 	    dup2(ready_fd, STDERR_FILENO + 1) < 0)
 		_exit(127);
+	for (int fd = 0; fd <= STDERR_FILENO + 1; fd++)
+		(void)fcntl(fd, F_SETFD, 0); /* dup2() onto itself leaves the flag */
 	(void)syscall(SYS_close_range, STDERR_FILENO + 2, ~0U, 0);
 	if (chdir("/") < 0)
 		_exit(127);

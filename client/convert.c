@@ -193,14 +193,13 @@ static int32_t read_umask(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
 	char line[256];
-	unsigned value = 0;
 	int32_t found = -1;
 
 	if (!status)
 		return -1;
 	while (found < 0 && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Umask: %o", &value) == 1)
-			found = (int32_t)value;
+		if (strncmp(line, "Umask:", 6) == 0)
+			found = (int32_t)(strtoul(line + 6, NULL, 8) & 0777);
 	(void)fclose(status);
 	return found;
 }

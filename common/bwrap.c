@@ -85,7 +85,8 @@ static void add_pin(struct writer *writer, const struct plan_op *op)
 	char place[sizeof(PINS_DIR) + 32];
 
 	(void)snprintf(place, sizeof(place), "%s/%zu", PINS_DIR, writer->pins++);
-	add3(writer, "--ro-bind", op->source, place);
+	/* What is not there, or not for this user, cannot be renamed either. */
+	add3(writer, "--ro-bind-try", op->source, place);
 	add3(writer, "--ro-bind", writer->options->mask_dir, place);
 }
 

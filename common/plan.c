@@ -116,6 +116,21 @@ static bool is_deny(const struct builder *builder, const struct path_tree_entry 
 	return sysmounts(&mount_count)[entry->item - builder->rules->count].access == ACCESS_DENY;
 }
 
+/* An absent deny that is to be no more than watched or reported: nothing will be mounted there. */
+static bool is_only_watched(const struct builder *builder, const struct rule *rule)
+{
+	return is_absent(builder, rule) && rule->access == ACCESS_DENY &&
+	       rule->absent != ABSENT_DEFAULT && rule->absent != ABSENT_PLACEHOLDER;
+}
+
+/* Whether ENTRY hides what is there by a mask. */
+static bool is_masking(const struct builder *builder, const struct path_tree_entry *entry)
+{
+	return is_deny(builder, entry) &&
+	       !(has_rule(builder, entry) &&
+		 is_only_watched(builder, &builder->rules->rules[entry->item]));
+}
+
 static bool gets_mount(const struct builder *builder, const struct sysmount *mount)
 {
 	if (!hardened(builder, PLAN_HARDEN_ROOT_RULE))
@@ -164,7 +179,8 @@ static enum shown surroundings(const struct builder *builder, uint32_t position,
 		for (uint32_t j = i; j < entries[i].end && entries[j].first == i; j++) {
 			bool deny = is_deny(builder, &entries[j]);
 
-			if (deny && entries[i].size >= entries[top].size)
+			if (is_masking(builder, &entries[j]) &&
+			    entries[i].size >= entries[top].size)
 				return SHOWN_MASK;
 			if (!deny && builder->nodes[i].shown != SHOWN_NOTHING)
 				return builder->nodes[i].shown;
@@ -239,7 +255,7 @@ static int build_grant(struct builder *builder, uint32_t index, struct error *er
 	return r < 0 ? r : add_op(builder, kind, flags, rule->path, source, (int32_t)index, err);
 }
 
-/* A deny whose path is absent, with no grant below it. */
+/* A deny whose path is absent. */
 static int build_absent_deny(struct builder *builder, uint32_t index, enum shown around,
 			     struct error *err)
 {
@@ -284,7 +300,7 @@ static int build_deny(struct builder *builder, uint32_t index, struct error *err
 
 	if (!covered)
 		return 0; /* nothing of the host is visible there */
-	if (builder->nodes[position].allow_below)
+	if (builder->nodes[position].allow_below && !is_only_watched(builder, rule))
 		return build_mask_tree(builder, index, around, err);
 	if (around == SHOWN_MASK)
 		return 0; /* hidden already, and no mount point could be made in that mask */
@@ -423,17 +439,6 @@ static int build_plain(struct builder *builder, struct error *err)
 	return r;
 }
 
-/* As rules are sorted: by depth, then by bytes. */
-static int compare_to_mount(const struct rule *rule, const struct sysmount *mount)
-{
-	size_t rule_depth = path_depth(rule->path);
-	size_t mount_depth = path_depth(mount->path);
-
-	if (rule_depth != mount_depth)
-		return rule_depth < mount_depth ? -1 : 1;
-	return strcmp(rule->path, mount->path);
-}
-
 /*
  * Rules and system places together by depth: each place after what it would otherwise vanish under,
  * and before the rules that stand on it. A rule exactly at a place replaces it.
@@ -452,7 +457,7 @@ static int build_ordered(struct builder *builder, struct error *err)
 		int order = -1;
 
 		while (r == 0 && next < builder->rules->count &&
-		       (order = compare_to_mount(&builder->rules->rules[next], &mounts[i])) < 0)
+		       (order = sysmount_order(builder->rules->rules[next].path, &mounts[i])) < 0)
 			r = build_rule(builder, next++, err);
 		if (r == 0 && builder->position[item] != PATH_TREE_NONE &&
 		    !(next < builder->rules->count && order == 0))

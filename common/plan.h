@@ -24,8 +24,8 @@ struct hostconf;
  * Operations are carried out in order; a later one covers an earlier one at the same place.
  *
  * In a hardened plan: PLAN_ROOT, links, then mounts by depth (rules and system places together), then
- * pins, then seals, that of "/" last. An operation with PLAN_WATCH mounts nothing: whoever carries the plan out
- * must find its path absent, and fails otherwise.
+ * pins, then seals, that of "/" last. An operation with PLAN_WATCH mounts nothing: whoever carries the
+ * plan out must find its path absent, and fails otherwise.
  */
 enum plan_op_kind {
 	PLAN_ROOT,      /* the tmpfs that becomes / */
@@ -95,7 +95,7 @@ enum plan_harden {
 	PLAN_HARDEN_ABSENT =
 		1 << 3, /* absent denies: placeholder or watch instead of a blind mask */
 	PLAN_HARDEN_NODE_TYPE = 1 << 4, /* masks keep the type of what they hide */
-	PLAN_HARDEN_PIN = 1 << 5, /* what is above a mask in a writable tree keeps its name */
+	PLAN_HARDEN_PIN = 1 << 5,       /* what is above a mask in a writable tree keeps its name */
 	PLAN_HARDEN_ALL = (1 << 6) - 1,
 };
 

@@ -120,11 +120,25 @@ static uint32_t allowed_flags(enum plan_op_kind kind)
 	return 0;
 }
 
+/* Strictly below one of the private roots. */
+static bool is_private_path(const struct checker *checker, const char *path)
+{
+	for (size_t i = 0; checker->private_roots && i < checker->private_roots->count; i++)
+		if (path_covers(checker->private_roots->items[i], path) &&
+		    strcmp(checker->private_roots->items[i], path) != 0)
+			return true;
+	return false;
+}
+
+static bool is_own_source(const struct checker *checker, const struct plan_op *op)
+{
+	return strcmp(op->path, op->source) == 0 || is_private_path(checker, op->source);
+}
+
 /* What is wrong with a bind by itself, or NULL. */
 static const char *bind_refusal(const struct checker *checker, const struct plan_op *op)
 {
 	bool writable = !(op->flags & PLAN_READ_ONLY);
-	bool below_root = false;
 
 	if (path_covers("/proc", op->path))
 		return "nothing is shown below /proc";
@@ -140,10 +154,7 @@ static const char *bind_refusal(const struct checker *checker, const struct plan
 	}
 	if (strcmp(op->path, "/") == 0)
 		return "a private directory in place of /";
-	for (size_t i = 0; checker->private_roots && i < checker->private_roots->count; i++)
-		below_root |= path_covers(checker->private_roots->items[i], op->source) &&
-			      strcmp(checker->private_roots->items[i], op->source) != 0;
-	return below_root ? NULL : "the source is no private directory";
+	return is_private_path(checker, op->source) ? NULL : "the source is no private directory";
 }
 
 /* What is wrong with an operation by itself, or NULL. */
@@ -172,8 +183,9 @@ static const char *op_refusal(const struct checker *checker, const struct plan_o
 		return strcmp(op->path, "/") == 0 ? "nothing would be left" : NULL;
 	case PLAN_SYMLINK:
 	case PLAN_SEAL: /* these depend on the others */
-	case PLAN_PIN:  /* shows nothing: it can only refuse a job more */
 		return NULL;
+	case PLAN_PIN: /* shows nothing, but is a mount all the same */
+		return is_own_source(checker, op) ? NULL : "the source is not the target";
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}
@@ -198,6 +210,20 @@ static int check_link(const struct checker *checker, const struct plan_op *op, s
 	path_tree_below(&checker->links, op->path, &begin, &end);
 	if (end - begin != 1)
 		return refuse_op(checker, op, err, "another link is at or below the link");
+	return 0;
+}
+
+/* A link kept as it is shows nothing that is not shown anyway, and nothing stands on it. */
+static int check_link_node(const struct checker *checker, const struct plan_op *op,
+			   struct error *err)
+{
+	uint32_t begin = 0;
+	uint32_t end = 0;
+
+	path_tree_below(&checker->ops, op->path, &begin, &end);
+	if (begin != end || !(op->flags & PLAN_READ_ONLY) ||
+	    deciding_op(checker, op->path, (uint32_t)checker->plan->count)->kind != PLAN_BIND)
+		return refuse_op(checker, op, err, "it is no link in a tree that is shown");
 	return 0;
 }
 
@@ -240,6 +266,8 @@ static int check_links_and_seals(struct checker *checker, struct error *err)
 
 		if (op->kind == PLAN_SYMLINK)
 			r = check_link(checker, op, err);
+		else if (op->kind == PLAN_BIND && (op->flags & PLAN_NODE_LINK))
+			r = check_link_node(checker, op, err);
 		else if (op->kind == PLAN_SEAL)
 			r = check_seal(checker, op, err);
 	}
@@ -431,7 +459,8 @@ static int checker_init(struct checker *checker, struct error *err)
 		else if (op->kind != PLAN_SEAL && op->kind != PLAN_PIN &&
 			 !(op->flags & PLAN_NODE_LINK))
 			path_tree_add(&checker->ops, op->path, (uint32_t)i);
-		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0;
+		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0 &&
+				       !(op->flags & PLAN_NODE_LINK);
 	}
 	path_tree_link(&checker->ops);
 	path_tree_link(&checker->links);

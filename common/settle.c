@@ -225,15 +225,19 @@ static int suppress(struct settler *settler, struct claim *claim, const struct c
 {
 	int r = 0;
 
-	claim->dropped = true;
+	/* What may not be written may still be read. */
+	if (obstacle->access == ACCESS_READ_ONLY)
+		claim->access = ACCESS_READ_ONLY;
+	else
+		claim->dropped = true;
 	/* A baseline is written for every host: what does not apply to this one is no news. */
 	if (claim->rule->source == RULE_BASELINE)
 		return 0;
 	r = string_list_add(&settler->policy.suppressed, claim->spelled, err);
 	if (r == 0)
-		r = add_note(settler, claim->spelled, err, "not granted: it lies in what '%s' %s",
-			     obstacle->spelled,
-			     obstacle->access == ACCESS_DENY ? "denies" : "keeps read-only");
+		r = add_note(settler, claim->spelled, err, "%s: it lies in what '%s' %s",
+			     claim->dropped ? "not granted" : "readOnly", obstacle->spelled,
+			     claim->dropped ? "denies" : "keeps read-only");
 	return r;
 }
 
@@ -259,9 +263,10 @@ static int settle_grant(struct settler *settler, struct claim *claim, struct err
 	const struct claim *obstacle = find_obstacle(settler, claim);
 	const struct claim *file = NULL;
 
-	if (obstacle)
-		return suppress(settler, claim, obstacle, err);
+	int r = obstacle ? suppress(settler, claim, obstacle, err) : 0;
 
+	if (r < 0 || claim->dropped)
+		return r;
 	file = find_denied_file(settler, claim->place);
 	if (file && !rule->optional)
 		return error_set(err, ERR_POLICY_INVALID, 0,
@@ -364,6 +369,48 @@ static int add_settled(struct settler *settler, const struct claim *claim, struc
 	return r;
 }
 
+/* The host's readOnly rules take away; what nothing else shows they do not show either. */
+static bool only_lowers(const struct claim *claim)
+{
+	return claim->rule->host && claim->rule->access == ACCESS_READ_ONLY;
+}
+
+static int merge_settled(struct settler *settler, struct error *err)
+{
+	struct rule_list merged = RULE_LIST_INIT;
+	int r = rule_list_merge(&merged, &settler->settled, err);
+
+	if (r < 0)
+		return r;
+	rule_list_deinit(&settler->policy.rules);
+	settler->policy.rules = merged;
+	return policy_index(&settler->policy, err);
+}
+
+static int add_rules(struct settler *settler, struct error *err)
+{
+	size_t before = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < settler->count; i++)
+		if (!only_lowers(&settler->claims[i]))
+			r = add_settled(settler, &settler->claims[i], err);
+	if (r == 0)
+		r = merge_settled(settler, err);
+
+	before = settler->settled.count;
+	for (size_t i = 0; r == 0 && i < settler->count; i++) {
+		const struct claim *claim = &settler->claims[i];
+
+		if (only_lowers(claim) &&
+		    policy_access(&settler->policy, claim->place).access == ACCESS_READ_WRITE)
+			r = add_settled(settler, claim, err);
+	}
+	if (r == 0 && settler->settled.count > before)
+		r = merge_settled(settler, err);
+	return r;
+}
+
 static int check_cwd(const struct settler *settler, struct error *err)
 {
 	const char *cwd = settler->options->cwd;
@@ -393,12 +440,8 @@ int policy_settle(struct policy *ret_policy, const struct rule_list *candidates,
 	for (size_t i = 0; r == 0 && i < settler.count; i++)
 		if (settler.claims[i].access != ACCESS_DENY)
 			r = settle_grant(&settler, &settler.claims[i], err);
-	for (size_t i = 0; r == 0 && i < settler.count; i++)
-		r = add_settled(&settler, &settler.claims[i], err);
 	if (r == 0)
-		r = rule_list_merge(&settler.policy.rules, &settler.settled, err);
-	if (r == 0)
-		r = policy_index(&settler.policy, err);
+		r = add_rules(&settler, err);
 	if (r == 0)
 		r = check_cwd(&settler, err);
 	if (r < 0)

@@ -37,14 +37,15 @@ struct settle_options {
  * 3. A grant that leads through a link into a denied tree is suppressed, unless it was spelled as
  *    standing in that tree.
  * 4. A grant of the user's, a profile's or a baseline's at or below a mandatory deny is suppressed;
- *    what would write at or below a mandatory readOnly path likewise. Internal grants are the holes
- *    that a profile itself leaves, and stay; but nothing stays below a rule with `host` set.
+ *    what would write at or below a mandatory readOnly path becomes readOnly. Internal grants are the
+ *    holes that a profile itself leaves, and stay; but nothing stays below a rule with `host` set. A
+ *    readOnly rule of the host's only takes away: it shows nothing that no other rule shows.
  * 5. A grant below a denied file is an error, as is one whose path is absent unless it is optional:
  *    then it is dropped (and noted when a user asked for it).
  * 6. A mandatory readOnly path that is absent is denied, so that nothing can be made there.
  * 7. Denies whose path is absent get their mode; `report` leaves a note.
  *
- * Suppressed grants are listed by the path they were asked for.
+ * `suppressed` lists what was not granted, or not as asked, by the path it was asked for.
  *
  * Fails with ERR_POLICY_INVALID, ERR_PATH_NOT_FOUND (both name the path and where it came from) or
  * ERR_NOMEM.

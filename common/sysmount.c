@@ -23,6 +23,16 @@ const struct sysmount *sysmounts(size_t *ret_count)
 	return table;
 }
 
+int sysmount_order(const char *path, const struct sysmount *mount)
+{
+	size_t depth = path_depth(path);
+	size_t mount_depth = path_depth(mount->path);
+
+	if (depth != mount_depth)
+		return depth < mount_depth ? -1 : 1;
+	return strcmp(path, mount->path);
+}
+
 bool sysmount_root_shown(const struct rule_list *rules)
 {
 	return rules->count > 0 && strcmp(rules->rules[0].path, "/") == 0 &&

@@ -37,6 +37,9 @@ struct sysmount {
 /* The table, sorted as rules are: by depth, then by bytes. */
 const struct sysmount *sysmounts(size_t *ret_count);
 
+/* Where a rule for PATH stands to MOUNT in the order of merged rules: negative before, 0 at it. */
+int sysmount_order(const char *path, const struct sysmount *mount);
+
 /* Whether the policy shows the host's root: an allow rule on "/". RULES are merged. */
 bool sysmount_root_shown(const struct rule_list *rules);
 

@@ -68,6 +68,17 @@ static void every_kind_of_operation(void **state)
 	       "--ro-bind /m/d /sys/fs/cgroup --remount-ro /dev --remount-ro / " SWITCHES);
 }
 
+static void pins_are_made_in_a_covered_place(void **state)
+{
+	(void)state;
+	expect("rw:/p deny:/p/a/b/c=file", NET_NONE, &engine,
+	       "--tmpfs / --symlink usr/bin /bin --dev /dev --bind /p /p --proc /proc --tmpfs /run "
+	       "--tmpfs /tmp --tmpfs /dev/shm --tmpfs /var/tmp --ro-bind /m/f /p/a/b/c "
+	       "--ro-bind-try /p/a/b /dev/.fsbox-pins/0 --ro-bind /m/d /dev/.fsbox-pins/0 "
+	       "--ro-bind-try /p/a /dev/.fsbox-pins/1 --ro-bind /m/d /dev/.fsbox-pins/1 "
+	       "--ro-bind /m/d /dev/.fsbox-pins --remount-ro /dev --remount-ro / " SWITCHES);
+}
+
 static void the_network_is_kept_only_for_host(void **state)
 {
 	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
@@ -203,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_operation),
+		cmocka_unit_test(pins_are_made_in_a_covered_place),
 		cmocka_unit_test(the_network_is_kept_only_for_host),
 		cmocka_unit_test(R11_switches_do_not_come_from_the_plan),
 		cmocka_unit_test(R19_root_peers),

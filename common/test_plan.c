@@ -134,6 +134,13 @@ static void R26_absent_denies(void **state)
 	expect("deny:/p/gone=absent", "");
 	expect("rw:/p deny:/p/gone=absent deny:/p/gone/x=absent",
 	       "bind /p\nmask-dir /p/gone placeholder\n");
+	/* What is only watched hides nothing from a deny below it. */
+	expect("rw:/p deny:/p/gone=absent!report deny:/p/gone/x=absent",
+	       "bind /p\nmask-dir /p/gone/x placeholder\npin /p/gone\n");
+	expect("rw:/p deny:/p/gone=absent!watch deny:/p/gone/x=absent",
+	       "bind /p\nmask-dir /p/gone watch\nmask-dir /p/gone/x placeholder\npin /p/gone\n");
+	expect("rw:/p deny:/p/gone=absent!watch rw:/p/gone/x=absent@/priv/x",
+	       "bind /p\nmask-dir /p/gone watch\nbind /p/gone/x <- /priv/x placeholder private\n");
 	expect_all("rw:/p deny:/p/gone=absent", 0,
 		   "root /\nproc /proc\ndev /dev\ntmpfs /tmp\ntmpfs /run\ntmpfs /var/tmp\n"
 		   "tmpfs /dev/shm\nbind /p\nmask-dir /p/gone\n");

@@ -87,6 +87,7 @@ static void R11_honest_plans_pass(void **state)
 	accept("");
 	accept("ro:/usr rw:/p deny:/p/.env=file deny:/p/a ro:/p/a/b");
 	accept("rw:/srv deny:/srv/secret ro:/srv/tools");
+	accept("rw:/p ro:/p/l~ deny:/p/m~");
 	accept("ro:/srv deny:/srv/secret=absent");
 	accept("rw:/srv deny:/srv/secret=absent ro:/srv/tools");
 	accept("rw:/srv deny:/srv/secret ro:/srv/tools deny:/srv/tools/x");
@@ -342,6 +343,22 @@ static void other_source(struct plan *plan)
 	free(op->source);
 	op->source = strdup("/srv/secret");
 }
+static void root_as_link(struct plan *plan)
+{
+	append(plan, PLAN_BIND, PLAN_NODE_LINK | PLAN_READ_ONLY, "/", "/");
+}
+static void shown_as_link(struct plan *plan)
+{
+	append(plan, PLAN_BIND, PLAN_NODE_LINK | PLAN_READ_ONLY, "/q", "/q");
+}
+static void writable_link(struct plan *plan)
+{
+	append(plan, PLAN_BIND, PLAN_NODE_LINK, "/p/l", "/p/l");
+}
+static void pin_elsewhere(struct plan *plan)
+{
+	append(plan, PLAN_PIN, 0, "/p/x", "/srv/secret");
+}
 static void private_root(struct plan *plan)
 {
 	append(plan, PLAN_BIND, PLAN_PRIVATE_SOURCE, "/", "/h/.cache/fsbox/x");
@@ -414,6 +431,10 @@ static void R11_nothing_can_be_switched_off(void **state)
 	tamper("rw:/p", flagged_proc, "flags that do not belong to it");
 	tamper("rw:/p", placeholder_bind, "a placeholder for what is shown");
 	tamper("rw:/p", other_source, "the source is not the target");
+	tamper("rw:/p", pin_elsewhere, "the source is not the target");
+	tamper("rw:/p", root_as_link, "it is no link in a tree that is shown");
+	tamper("rw:/p", shown_as_link, "it is no link in a tree that is shown");
+	tamper("rw:/p", writable_link, "it is no link in a tree that is shown");
 	tamper("rw:/p", private_root, "a private directory in place of /");
 	tamper("rw:/p", deep_link, "the link is not in the root's own directories");
 	tamper("rw:/p", link_below_link, "another link is at or below the link");

@@ -119,7 +119,7 @@ static void mandatory_read_only_means_the_subtree(void **state)
 	expect("rw:/p mandatory/ro:/p/m internal/rw:/p/m/x", "/p/m/x", ACCESS_READ_WRITE,
 	       ACCESS_READ_WRITE);
 	expect_suppressed("rw:/p mandatory/ro:/p/m rw:/p/m/x", "/p/m/x",
-			  "not granted: it lies in what '/p/m' keeps read-only");
+			  "readOnly: it lies in what '/p/m' keeps read-only");
 	/* Absent, it could be made: nothing can where it is denied. */
 	expect("rw:/p mandatory/ro:/p/m=absent", "/p/m", ACCESS_READ_ONLY, ACCESS_DENY);
 }
@@ -134,8 +134,13 @@ static void R25_nothing_lifts_the_hosts_rules(void **state)
 	       ACCESS_DENY);
 	expect("rw:/p mandatory/ro:/p/m* internal/rw:/p/m/x", "/p/m/x", ACCESS_READ_WRITE,
 	       ACCESS_READ_ONLY);
+	/* A readOnly rule of the host's takes away, and shows nothing by itself. */
 	expect("rw:/p mandatory/deny:/p/m* mandatory/ro:/p/m/x*", "/p/m/x", ACCESS_READ_ONLY,
-	       ACCESS_READ_ONLY); /* the host's own two rules: depth decides */
+	       ACCESS_DENY);
+	expect("rw:/p mandatory/ro:/q*", "/q", ACCESS_READ_ONLY, ACCESS_NONE);
+	expect("rw:/p mandatory/ro:/q* rw:/q/x", "/q/x", ACCESS_READ_WRITE, ACCESS_READ_ONLY);
+	expect("rw:/p mandatory/ro:/q* rw:/q/x", "/q/y", ACCESS_READ_ONLY, ACCESS_NONE);
+	expect("rw:/p mandatory/ro:/p/m*", "/p/m", ACCESS_READ_ONLY, ACCESS_READ_ONLY);
 	expect_suppressed("rw:/p mandatory/deny:/p/m* internal/rw:/p/m/x", "/p/m/x",
 			  "not granted: it lies in what '/p/m' denies");
 }

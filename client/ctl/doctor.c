@@ -38,8 +38,10 @@ static void check_program(struct check *check)
 	struct error err = ERROR_INIT;
 
 	if (autostart_find_daemon(NULL, path, &err) == 0) {
+		AUTO(auto_free) char *real = realpath(path, NULL);
+
 		check->finding = FINDING_OK;
-		(void)snprintf(check->detail, sizeof(check->detail), "%.200s", path);
+		(void)snprintf(check->detail, sizeof(check->detail), "%.200s", real ? real : path);
 		return;
 	}
 	check->finding = FINDING_WARN;
@@ -148,14 +150,13 @@ static void check_engines(struct ctl *ctl, struct doctor *doctor)
 
 	check = doctor_add(doctor, "promises");
 	check->finding = status->unenforced.count == 0 ? FINDING_OK : FINDING_WARN;
-	for (size_t i = 0; i < status->unenforced.count; i++) {
-		size_t used = strlen(check->detail);
-
-		(void)snprintf(check->detail + used, sizeof(check->detail) - used, "%s%s",
-			       i == 0 ? "not held: " : "; ", status->unenforced.items[i]);
-	}
-	if (status->unenforced.count == 0)
+	if (status->unenforced.count == 0) {
 		(void)snprintf(check->detail, sizeof(check->detail), "all held");
+	} else {
+		(void)snprintf(check->detail, sizeof(check->detail),
+			       "%zu cannot be held on this machine", status->unenforced.count);
+		(void)snprintf(check->fix, sizeof(check->fix), "'fsboxctl status' says which");
+	}
 	(void)conn_event_free(event);
 }
 

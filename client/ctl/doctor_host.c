@@ -66,10 +66,15 @@ __attribute__((format(printf, 2, 3))) static void fix(struct check *check, const
 static void check_kernel(struct check *check)
 {
 	struct utsname name;
-	int major = 0;
-	int minor = 0;
+	unsigned long major = 0;
+	unsigned long minor = 0;
+	char *dot = NULL;
 
-	if (uname(&name) < 0 || sscanf(name.release, "%d.%d", &major, &minor) != 2) {
+	if (uname(&name) == 0)
+		major = strtoul(name.release, &dot, 10);
+	if (dot && *dot == '.')
+		minor = strtoul(dot + 1, NULL, 10);
+	if (major == 0) {
 		found(check, FINDING_WARN, "its version cannot be read");
 		return;
 	}

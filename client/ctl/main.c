@@ -20,7 +20,7 @@ static void secure_stdio(struct ctl *ctl)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-			if (open("/dev/null", O_RDWR | O_NOCTTY) != fd)
+			if (open("/dev/null", O_RDWR | O_NOCTTY | O_CLOEXEC) != fd)
 				_exit(CTL_FAILED);
 			ctl->null_stdio |= 1U << fd;
 		}

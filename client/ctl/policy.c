@@ -107,13 +107,13 @@ static int compare_rules(const void *a, const void *b)
 
 static const struct rule **by_path(const struct rule_list *list)
 {
-	const struct rule **sorted = calloc(list->count + 1, sizeof(*sorted));
+	const struct rule **sorted = calloc(list->count + 1, sizeof(void *));
 
 	if (!sorted)
 		return NULL;
 	for (size_t i = 0; i < list->count; i++)
 		sorted[i] = &list->rules[i];
-	qsort(sorted, list->count, sizeof(*sorted), compare_rules);
+	qsort(sorted, list->count, sizeof(void *), compare_rules);
 	return sorted;
 }
 

@@ -19,6 +19,7 @@
 #include "common/scope.h"
 
 #define SECOND_INTERRUPT_MS 1000
+#define EARLY_SIGNAL_MS 2000
 
 /*
  * @signal_fd    signals to pass on
@@ -27,6 +28,7 @@
  * @relay        once the daemon asked for one
  * @end          how it ended
  * @interrupted_ms  when the last interrupt came
+ * @early_signal  came before the daemon's answer; 0: none; at @early_ms
  * @cut_off      the connection broke while the job ran: only its pidfd can tell its end
  */
 struct run {
@@ -38,6 +40,8 @@ struct run {
 	struct fsbox_relay *relay;
 	struct fsbox_exit *end;
 	int64_t interrupted_ms;
+	int64_t early_ms;
+	int early_signal;
 	bool cut_off;
 };
 
@@ -76,39 +80,6 @@ static int send_relayed(struct run *run, struct fsbox_error *err)
 	return send_spawn(run, err);
 }
 
-/* The answer to our spawn. */
-static int take_reply(struct run *run, struct fsbox_event *event, struct fsbox_error *err)
-{
-	if (event->request != run->request_id)
-		return 0; /* of a signal: whatever it says, the job's end will tell */
-	if (event->error) {
-		if (strcmp(event->error->kind, "stdio-relay") == 0 && !run->relay)
-			return send_relayed(run, err);
-		*err = *event->error;
-		return -1;
-	}
-	run->job = fsbox_event_take_job(event);
-	if (run->relay)
-		fsbox_relay_started(run->relay);
-	show_started(run->ctl, run->job);
-	return 0;
-}
-
-static int take_events(struct run *run, struct fsbox_error *err)
-{
-	struct fsbox_event *event = NULL;
-	int r = 0;
-
-	while (r == 0 && (event = fsbox_event_next(run->ctl->box))) {
-		if (event->type == FSBOX_EVENT_REPLY)
-			r = take_reply(run, event, err);
-		else if (run->job && event->end && event->end->job == run->job->id)
-			run->end = fsbox_event_take_end(event);
-		(void)fsbox_event_free(event);
-	}
-	return r;
-}
-
 /* ---- signals ------------------------------------------------------------------------- */
 
 static void forward(struct run *run, int signo)
@@ -125,19 +96,27 @@ static void forward(struct run *run, int signo)
 	(void)fsbox_signal_send(run->ctl->box, run->job->id, NULL, signo, &ignored, NULL);
 }
 
+/*
+ * Before the daemon's answer nobody knows whether the command runs already. Its signal waits for the
+ * answer; one that insists, or that waited too long, ends us, and the lifeline ends the job.
+ */
+static void on_early_signal(struct run *run, int signo)
+{
+	if (signo == SIGWINCH || signo == SIGCONT)
+		return;
+	if (signo == SIGTSTP) {
+		(void)raise(SIGSTOP);
+		return;
+	}
+	if (run->early_signal != 0)
+		signals_die(signo);
+	run->early_signal = signo;
+	run->early_ms = clock_ms();
+}
+
 static void on_signal(struct run *run, int signo)
 {
 	int64_t now_ms = clock_ms();
-
-	if (!run->job) {
-		if (signo == SIGWINCH || signo == SIGCONT)
-			return;
-		if (signo == SIGTSTP)
-			(void)raise(SIGSTOP);
-		else
-			signals_die(signo); /* the lifeline goes with us, and the job with it */
-		return;
-	}
 
 	if (signo == SIGINT) {
 		bool again = run->interrupted_ms != 0 &&
@@ -163,7 +142,60 @@ static void take_signals(struct run *run)
 	struct signalfd_siginfo info;
 
 	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info))
-		on_signal(run, (int)info.ssi_signo);
+		if (run->job)
+			on_signal(run, (int)info.ssi_signo);
+		else
+			on_early_signal(run, (int)info.ssi_signo);
+}
+
+/* How long to wait at most for something to happen; ends us when an early signal waited too long. */
+static int patience_ms(const struct run *run)
+{
+	int64_t left_ms = 0;
+
+	if (run->job || run->early_signal == 0)
+		return -1;
+	left_ms = run->early_ms + EARLY_SIGNAL_MS - clock_ms();
+	if (left_ms <= 0)
+		signals_die(run->early_signal);
+	return (int)left_ms;
+}
+
+/* ---- answers ------------------------------------------------------------------------- */
+
+/* The answer to our spawn. */
+static int take_reply(struct run *run, struct fsbox_event *event, struct fsbox_error *err)
+{
+	if (event->request != run->request_id)
+		return 0; /* of a signal: whatever it says, the job's end will tell */
+	if (event->error) {
+		if (strcmp(event->error->kind, "stdio-relay") == 0 && !run->relay)
+			return send_relayed(run, err);
+		*err = *event->error;
+		return -1;
+	}
+	run->job = fsbox_event_take_job(event);
+	if (run->relay)
+		fsbox_relay_started(run->relay);
+	show_started(run->ctl, run->job);
+	if (run->early_signal != 0)
+		on_signal(run, run->early_signal);
+	return 0;
+}
+
+static int take_events(struct run *run, struct fsbox_error *err)
+{
+	struct fsbox_event *event = NULL;
+	int r = 0;
+
+	while (r == 0 && (event = fsbox_event_next(run->ctl->box))) {
+		if (event->type == FSBOX_EVENT_REPLY)
+			r = take_reply(run, event, err);
+		else if (run->job && event->end && event->end->job == run->job->id)
+			run->end = fsbox_event_take_end(event);
+		(void)fsbox_event_free(event);
+	}
+	return r;
 }
 
 /* ---- the loop ------------------------------------------------------------------------ */
@@ -190,12 +222,17 @@ static int step(struct run *run, struct fsbox_error *err)
 	size_t relayed = 0;
 
 	fds[0] = (struct pollfd){ .fd = run->signal_fd, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = run->cut_off ? run->job->pidfd : fsbox_fd(run->ctl->box),
-				  .events = run->cut_off ? POLLIN
-							 : fsbox_poll_events(run->ctl->box) };
+	fds[1] = (struct pollfd){ .fd = -1 };
+	if (run->cut_off) {
+		fds[1].fd = run->job->pidfd;
+		fds[1].events = POLLIN;
+	} else {
+		fds[1].fd = fsbox_fd(run->ctl->box);
+		fds[1].events = fsbox_poll_events(run->ctl->box);
+	}
 	if (run->relay && run->job)
 		relayed = fsbox_relay_poll(run->relay, fds + 2);
-	if (poll(fds, 2 + relayed, -1) < 0 && errno != EINTR)
+	if (poll(fds, 2 + relayed, patience_ms(run)) < 0 && errno != EINTR)
 		return 0;
 
 	take_signals(run);

@@ -61,14 +61,14 @@ static _Noreturn void builder_fail(const struct builder *builder, const struct e
 /* ---- step 1: as fsboxd's copy -------------------------------------------------------- */
 
 /*
- * Holds: every descriptor and all memory of fsboxd, its ids and capabilities. Nothing is read yet that a peer
- * can influence; from the first line on the peer cannot look in, whatever ids we take.
+ * Holds: every descriptor and all memory of fsboxd, its ids and capabilities. Nothing is read yet that
+ * a peer can influence.
  */
 static int builder_shut(struct builder *builder, struct error *err)
 {
 	builder->stage = "builder";
 	builder->report_fd = fcntl(builder->input->report_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return error_set(err, ERR_SYSTEM, errno, "prepare the builder");
 	(void)setsid();
 	(void)umask(077);
@@ -162,6 +162,12 @@ static int builder_become(struct builder *builder, struct error *err)
 	int r = 0;
 
 	builder->stage = "identity";
+	/*
+	 * Before the peer's ids, so that at no moment the peer can look in; not earlier, since an ordinary
+	 * user may not write his own oom_score_adj afterwards.
+	 */
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
 	if (input->switch_ids && input->engine == ENGINE_NATIVE) {
 		r = native_become(input->identity, err);
 		if (r < 0)
@@ -555,6 +561,9 @@ static int template_build(struct builder *builder, struct error *err)
 	int r = 0;
 
 	builder->stage = "mounts";
+	/* A user's own daemon may take the namespace only of a process that it could look into. */
+	if (!input->switch_ids && prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
 	r = native_build(&native, err);
 	if (r < 0)
 		return r;

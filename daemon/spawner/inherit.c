@@ -186,13 +186,7 @@ static int apply_oom_score(int score, struct error *err)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%d", score);
 
-	/*
-	 * EACCES: lower than ours without privilege. Ours, being higher, is not more. Or, in user
-	 * mode: being not dumpable we may not open it; then client and fsboxd differ in it only if
-	 * the user made them differ.
-	 */
-	if (fd < 0 && errno == EACCES)
-		return 0;
+	/* EACCES: lower than ours without privilege. Ours, being higher, is not more. */
 	if (fd < 0 || (write(fd, text, (size_t)n) < 0 && errno != EACCES))
 		return error_set(err, ERR_SETUP_FAILED, errno, "set oom_score_adj");
 	return 0;

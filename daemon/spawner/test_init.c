@@ -26,131 +26,6 @@
 #include "tests/test.h"
 #include "tests/unit/run_init.h"
 
-#define OUTPUT_BYTES 65536
-
-/* One job of /bin/sh -c SCRIPT, its output in OUTPUT. */
-struct script {
-	uid_t uid;
-	char *work;
-	struct run_options options;
-	struct run run;
-	const char *argv[4];
-	int output_fd;
-	char output[OUTPUT_BYTES];
-};
-
-static struct script *script_new(uid_t uid, const char *text)
-{
-	struct script *script = calloc(1, sizeof(*script));
-	int fds[2];
-
-	assert_non_null(script);
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	script->uid = uid;
-	script->work = run_make_dir(uid);
-	script->options = (struct run_options)RUN_OPTIONS_INIT;
-	script->options.uid = uid;
-	script->options.work = script->work;
-	script->options.argv = script->argv;
-	script->options.stdio[1] = fds[1];
-	script->options.stdio[2] = fds[1];
-	script->argv[0] = "/bin/sh";
-	script->argv[1] = "-c";
-	script->argv[2] = text;
-	script->output_fd = fds[0];
-	return script;
-}
-
-static void script_begin(struct script *script)
-{
-	run_begin(&script->run, &script->options);
-	(void)close(script->options.stdio[1]);
-	if (!run_until_started(&script->run))
-		fail_msg("not started: %s: %s; bwrap: %s", script->run.pipe.failure.stage,
-			 script->run.pipe.failure.message, run_stderr(&script->run));
-}
-
-/* What is in the output pipe now; after the end all of it, since nobody is left to write. */
-static void script_read(struct script *script)
-{
-	size_t length = strlen(script->output);
-	ssize_t n = 0;
-
-	while ((n = read(script->output_fd, script->output + length,
-			 sizeof(script->output) - 1 - length)) > 0)
-		length += (size_t)n;
-	script->output[length] = '\0';
-}
-
-static void script_end(struct script *script)
-{
-	run_end(&script->run);
-	script_read(script);
-}
-
-static struct script *script_free(struct script *script)
-{
-	(void)close(script->output_fd);
-	run_remove_dir(script->work);
-	free(script);
-	return NULL;
-}
-
-static struct script *script_run(uid_t uid, const char *text)
-{
-	struct script *script = script_new(uid, text);
-
-	script_begin(script);
-	script_end(script);
-	return script;
-}
-
-/* Wait until the job printed WORD. */
-static void script_wait_for(struct script *script, const char *word)
-{
-	struct pollfd readable = { .fd = script->output_fd, .events = POLLIN };
-
-	while (!strstr(script->output, word)) {
-		size_t length = strlen(script->output);
-		ssize_t n = 0;
-
-		assert_int_equal(poll(&readable, 1, RUN_TIMEOUT_MS), 1);
-		n = read(script->output_fd, script->output + length,
-			 sizeof(script->output) - 1 - length);
-		assert_true(n > 0);
-		script->output[length + (size_t)n] = '\0';
-	}
-}
-
-static void assert_exited(const struct run *run, int code)
-{
-	const struct run_side *const sides[] = { &run->pipe, &run->channel };
-
-	for (size_t i = 0; i < ARRAY_SIZE(sides); i++) {
-		assert_true(sides[i]->exited);
-		assert_int_equal(sides[i]->record.reason, EXIT_EXITED);
-		assert_int_equal(sides[i]->record.code, code);
-		assert_int_equal(sides[i]->record.signal, 0);
-	}
-}
-
-static void assert_signaled(const struct run *run, int signo)
-{
-	assert_true(run->pipe.exited);
-	assert_int_equal(run->pipe.record.reason, EXIT_SIGNALED);
-	assert_int_equal(run->pipe.record.signal, signo);
-	assert_int_equal(run->pipe.record.code, 0);
-}
-
-static void assert_failed(const struct run *run, enum error_kind kind, const char *stage)
-{
-	assert_true(run->pipe.failed);
-	assert_string_equal(error_name((enum error_kind)run->pipe.failure.kind), error_name(kind));
-	assert_string_equal(run->pipe.failure.stage, stage);
-	assert_false(run->pipe.started);
-	assert_false(run->pipe.exited);
-}
-
 static int64_t now_ms(void)
 {
 	struct timespec now;
@@ -158,10 +33,6 @@ static int64_t now_ms(void)
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
-
-#define FOR_EACH_USER(uid)                                                              \
-	for (uid_t users[2], uid, user_count = (uid_t)run_users(users), user_index = 0; \
-	     user_index < user_count && (uid = users[user_index], true); user_index++)
 
 /* ---- results ------------------------------------------------------------------------- */
 
@@ -315,8 +186,7 @@ static void vanished_working_directory(void **state)
 		struct script *script = script_new(uid, "true");
 
 		script->options.cwd = "/tmp/vanished\n";
-		run_job(&script->run, &script->options);
-		(void)close(script->options.stdio[1]);
+		script_fail(script);
 		assert_failed(&script->run, ERR_SETUP_FAILED, "chdir");
 		assert_int_equal(script->run.pipe.failure.errnum, ENOENT);
 		assert_non_null(strstr(script->run.pipe.failure.message, "'/tmp/vanished\\x0a'"));
@@ -613,20 +483,16 @@ static void nothing_runs_when_one_side_is_gone_before(void **state)
 		struct script *script = script_new(uid, "echo ran");
 
 		script->options.broker_gone = true;
-		run_job(&script->run, &script->options);
-		(void)close(script->options.stdio[1]);
+		script_fail(script);
 		assert_failed(&script->run, ERR_SYSTEM, "start");
-		script_read(script);
 		assert_string_equal(script->output, "");
 		script_free(script);
 
 		script = script_new(uid, "echo ran");
 		script->options.fsboxd_gone = true;
-		run_job(&script->run, &script->options);
-		(void)close(script->options.stdio[1]);
+		script_fail(script);
 		assert_true(script->run.channel.failed);
 		assert_string_equal(script->run.channel.failure.stage, "go");
-		script_read(script);
 		assert_string_equal(script->output, "");
 		script_free(script);
 	}

@@ -397,7 +397,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[128];
+	char command[256];
 	pid_t pid = fork();
 	int status = 0;
 

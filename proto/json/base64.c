@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/* The last one is no value but the padding. */
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+#define PADDING 64
 
 int base64_encode(struct buf *out, const void *data, size_t size)
 {
@@ -25,8 +27,8 @@ int base64_encode(struct buf *out, const void *data, size_t size)
 			group |= bytes[at + 2];
 		*to++ = alphabet[group >> 18];
 		*to++ = alphabet[group >> 12 & 63];
-		*to++ = left > 1 ? alphabet[group >> 6 & 63] : '=';
-		*to++ = left > 2 ? alphabet[group & 63] : '=';
+		*to++ = alphabet[left > 1 ? group >> 6 & 63 : PADDING];
+		*to++ = alphabet[left > 2 ? group & 63 : PADDING];
 	}
 	buf_commit(out, needed);
 	return 0;
@@ -37,7 +39,7 @@ static int value_of(char character)
 {
 	const char *found = character ? strchr(alphabet, character) : NULL;
 
-	return found ? (int)(found - alphabet) : -1;
+	return found && found - alphabet < PADDING ? (int)(found - alphabet) : -1;
 }
 
 /* Four characters, of which the last PAD are '='. Returns false when they are not canonical. */

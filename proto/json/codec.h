@@ -117,6 +117,9 @@ struct any_list {
 #define CODEC_AT_ENUM(owner, member) \
 	(offsetof(owner, member) +   \
 	 0 * sizeof(char[sizeof(((owner *)NULL)->member) == sizeof(uint32_t) ? 1 : -1]))
+/* Offset of a pointer to TYPE. */
+#define CODEC_AT_POINTER(owner, member, type) \
+	(offsetof(owner, member) + 0 * sizeof(((owner *)NULL)->member == (type *)NULL))
 /* Offset of a list whose elements are TYPE. */
 #define CODEC_AT_LIST(owner, member, type) \
 	(offsetof(owner, member) + 0 * sizeof(((owner *)NULL)->member.items == (type *)NULL))
@@ -177,7 +180,7 @@ struct any_list {
 #define FIELD_POINTER(owner, member, json, part_table, type)                                    \
 	{                                                                                       \
 		.name = (json), .kind = FIELD_STRUCT, .table = &(part_table), .flags = POINTER, \
-		.offset = CODEC_AT(owner, member, type *)                                       \
+		.offset = CODEC_AT_POINTER(owner, member, type)                                 \
 	}
 #define FIELD_PARTS(owner, member, json, part_table, type, most)                             \
 	{                                                                                    \

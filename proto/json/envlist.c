@@ -93,6 +93,7 @@ static int compare(const void *a, const void *b)
 const struct env_var **env_list_sorted(const struct env_list *list, size_t *ret_count,
 				       const char **ret_repeated)
 {
+	/* An array of pointers, meant as such. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	const struct env_var **sorted = calloc(list->count + 1, sizeof(*sorted));
 	const char *repeated = NULL;
 	size_t count = 0;
@@ -101,6 +102,7 @@ const struct env_var **env_list_sorted(const struct env_list *list, size_t *ret_
 		return NULL;
 	for (size_t i = 0; i < list->count; i++)
 		sorted[i] = &list->items[i];
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	qsort(sorted, list->count, sizeof(*sorted), compare);
 	for (size_t i = 0; i < list->count; i++) {
 		if (count > 0 && strcmp(sorted[count - 1]->name, sorted[i]->name) == 0) {

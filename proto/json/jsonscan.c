@@ -99,8 +99,10 @@ static int scan_unicode_escape(struct scan *scan, size_t *ret_bytes, struct erro
 
 static int scan_escape(struct scan *scan, size_t *ret_bytes, struct error *err)
 {
-	char what = scan->size - scan->at > 1 ? scan->text[scan->at + 1] : '\0';
+	char what = '\0';
 
+	if (scan->size - scan->at > 1)
+		what = scan->text[scan->at + 1];
 	if (what == 'u')
 		return scan_unicode_escape(scan, ret_bytes, err);
 	if (what == '\0' || !strchr("\"\\/bfnrt", what))

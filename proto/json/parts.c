@@ -92,7 +92,7 @@ int error_rpc_code(enum error_kind kind)
 /* A copy of TEXT in which each byte that is not part of a character is \xNN. NULL: no memory. */
 static char *valid_copy(const char *text)
 {
-	struct buf out = BUF_INIT(4 * ERROR_MESSAGE_BYTES);
+	struct buf out = BUF_INIT(ERROR_REPLY_BYTES);
 	size_t size = strlen(text);
 	size_t at = 0;
 

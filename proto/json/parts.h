@@ -164,6 +164,9 @@ struct index_list {
 	size_t capacity;
 };
 
+/* A whole message of struct error, each byte of it written as \xNN. */
+#define ERROR_REPLY_BYTES ((size_t)4 * ERROR_MESSAGE_BYTES)
+
 /*
  * @code      JSON-RPC's number: error_rpc_code(kind)
  * @message   for people

@@ -531,7 +531,7 @@ static const struct table error_data_table =
 static const struct field error_fields[] = {
 	FIELD_NUMBER(struct error_reply, code, "code", int32_t, FIELD_I32, INT32_MIN, INT32_MAX,
 		     REQUIRED),
-	TEXT(struct error_reply, message, "message", 0, 4 * ERROR_MESSAGE_BYTES, REQUIRED),
+	TEXT(struct error_reply, message, "message", 0, ERROR_REPLY_BYTES, REQUIRED),
 	FIELD_GROUP("data", error_data_table, REQUIRED),
 };
 const struct table error_table = TABLE("error", struct error_reply, error_fields);

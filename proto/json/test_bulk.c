@@ -62,12 +62,12 @@ static void other_descriptors_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		AUTO(auto_close) int fd = open(paths[i], O_RDONLY);
+		AUTO(auto_close) int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
 
 		assert_true(fd >= 0);
 		assert_int_equal(bulk_read(fd, &doc, NULL), -ERR_BAD_FRAME);
 	}
-	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_int_equal(bulk_read(ends[0], &doc, NULL), -ERR_BAD_FRAME);
 	(void)close(ends[0]);
 	(void)close(ends[1]);

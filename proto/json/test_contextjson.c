@@ -130,7 +130,7 @@ static void refusals(void **state)
 /* Each context of the shared vectors is one we take. */
 static void contexts_of_the_vectors(void **state)
 {
-	FILE *file = fopen(TEST_DATA "/vectors/buildFsPolicy.json", "rb");
+	FILE *file = fopen(TEST_DATA "/vectors/buildFsPolicy.json", "rbe");
 	const struct json_value *cases = NULL;
 	struct json_limits limits = JSON_LIMITS;
 	struct buf text = BUF_INIT(64u << 20);

@@ -200,8 +200,8 @@ static void descriptors_travel_and_are_closed(void **state)
 	struct stat there;
 
 	(void)state;
-	params.spawn.stdio.out_fd = open("/dev/null", O_WRONLY);
-	params.spawn.lifeline_fd = open("/", O_PATH);
+	params.spawn.stdio.out_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	params.spawn.lifeline_fd = open("/", O_PATH | O_CLOEXEC);
 	assert_int_equal(message_encode_request(&out, &fds, &id_7, METHOD_SPAWN, &params, &err), 0);
 	assert_int_equal(fds.count, 2);
 	assert_int_equal(parse(&message, buf_text(&out), &fds, &err), 0);

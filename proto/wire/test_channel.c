@@ -443,12 +443,14 @@ static void what_is_no_socket_fails(void **state)
 	size_t before = fd_count();
 
 	(void)state;
-	assert_int_equal(channel_init_take(&channel, open("/dev/null", O_RDWR), true, &err),
+	assert_int_equal(channel_init_take(&channel, open("/dev/null", O_RDWR | O_CLOEXEC), true,
+					   &err),
 			 -ERR_SYSTEM);
 	channel_deinit(&channel);
 	assert_int_equal(channel_init_take(&channel, -1, true, &err), -ERR_SYSTEM);
 	channel_deinit(&channel);
-	assert_int_equal(channel_init_take(&channel, open("/dev/null", O_RDWR), false, &err), 0);
+	assert_int_equal(
+		channel_init_take(&channel, open("/dev/null", O_RDWR | O_CLOEXEC), false, &err), 0);
 	assert_int_equal(channel_receive(&channel, &frame, &err), -ERR_SYSTEM);
 	assert_int_equal(channel_send(&channel, "x", 1, NULL, &err), -ERR_SYSTEM);
 	channel_deinit(&channel);

@@ -390,6 +390,8 @@ class SignalServer(FakeServer):
     def __init__(self):
         super().__init__(self.serve_signals)
         self.signals = []
+        self.delay = 0
+        self.asked = False
         self.up = False
         self.lifeline_closed = False
 
@@ -397,6 +399,8 @@ class SignalServer(FakeServer):
         peer.hello()
         request, fds = peer.request()
         lifeline = fds[request["params"]["lifeline"]]
+        self.asked = True
+        time.sleep(self.delay)
         peer.started(request)
         self.up = True
         while True:
@@ -492,20 +496,39 @@ def the_lifeline_closes_when_fsboxctl_is_killed():
 
 
 @case()
-def an_interrupt_before_the_start_ends_it():
-    asked = []
-
-    def serve(peer):
-        peer.hello()
-        _, fds = peer.request()
-        asked.append(fds)
-        equal(os.read(fds[3], 1), b"", "lifeline")
-
-    with FakeServer(serve) as server:
+def an_early_signal_waits_for_the_start():
+    """The command may run, and have said so, before the daemon's answer is here."""
+    with SignalServer() as server:
+        server.delay = 0.5
         process = start(server, "spawn", "--", "x")
-        wait_for(lambda: asked, what="the request")
-        process.send_signal(signal.SIGINT)
-        equal(process.wait(5), -signal.SIGINT)
+        wait_for(lambda: server.asked, what="the request")
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(10), 128 + signal.SIGTERM)
+        equal(server.signals, [signal.SIGTERM])
+
+
+@case()
+def an_early_signal_does_not_wait_for_ever():
+    for insisting in (False, True):
+        asked = []
+
+        def serve(peer, asked=asked):
+            peer.hello()
+            _, fds = peer.request()
+            asked.append(fds)
+            equal(os.read(fds[3], 1), b"", "lifeline")
+
+        with FakeServer(serve) as server:
+            process = start(server, "spawn", "--", "x")
+            wait_for(lambda a=asked: a, what="the request")
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+            equal(process.poll(), None, "it waits")
+            if insisting:
+                process.send_signal(signal.SIGINT)
+            begun = time.monotonic()
+            equal(process.wait(5), -signal.SIGINT)
+            equal(time.monotonic() - begun < 1, insisting)
 
 
 # ---- starting a daemon -----------------------------------------------------------------------

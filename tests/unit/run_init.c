@@ -163,7 +163,7 @@ static _Noreturn void leader(const struct run_options *options, const char *mask
 		.identity = &identity,
 		.mode = geteuid() == 0 ? MODE_SYSTEM : MODE_USER,
 		.engine = ENGINE_BWRAP,
-		.peer_pid = getppid(),
+		.peer_pid = options->peer ? options->peer : getppid(),
 		.mask_dir = mask_dir,
 		.mask_file = mask_file,
 		.report_fd = fds[0],
@@ -418,4 +418,127 @@ const char *run_stderr(const struct run *run)
 
 	text[n > 0 ? n : 0] = '\0';
 	return text;
+}
+
+/* ---- scripts -------------------------------------------------------------------------- */
+
+struct script *script_new(uid_t uid, const char *text)
+{
+	struct script *script = calloc(1, sizeof(*script));
+	int fds[2];
+
+	assert_non_null(script);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	/* As if the client had made it: it may open its own pipe again. */
+	if (geteuid() == 0)
+		assert_int_equal(fchown(fds[1], uid, (gid_t)uid), 0);
+	script->work = run_make_dir(uid);
+	script->options = (struct run_options)RUN_OPTIONS_INIT;
+	script->options.uid = uid;
+	script->options.work = script->work;
+	script->options.argv = script->argv;
+	script->options.stdio[1] = fds[1];
+	script->options.stdio[2] = fds[1];
+	script->argv[0] = "/bin/sh";
+	script->argv[1] = "-c";
+	script->argv[2] = text;
+	script->output_fd = fds[0];
+	return script;
+}
+
+void script_begin(struct script *script)
+{
+	run_begin(&script->run, &script->options);
+	(void)close(script->options.stdio[1]);
+	if (!run_until_started(&script->run))
+		fail_msg("not started: %s: %s; bwrap: %s", script->run.pipe.failure.stage,
+			 script->run.pipe.failure.message, run_stderr(&script->run));
+}
+
+/* What is in the output pipe now; after the end all of it, since nobody is left to write. */
+static void script_read(struct script *script)
+{
+	size_t length = strlen(script->output);
+	ssize_t n = 0;
+
+	while ((n = read(script->output_fd, script->output + length,
+			 sizeof(script->output) - 1 - length)) > 0)
+		length += (size_t)n;
+	script->output[length] = '\0';
+}
+
+void script_end(struct script *script)
+{
+	run_end(&script->run);
+	script_read(script);
+}
+
+void script_fail(struct script *script)
+{
+	run_job(&script->run, &script->options);
+	(void)close(script->options.stdio[1]);
+	script_read(script);
+}
+
+struct script *script_free(struct script *script)
+{
+	(void)close(script->output_fd);
+	run_remove_dir(script->work);
+	free(script);
+	return NULL;
+}
+
+struct script *script_run(uid_t uid, const char *text)
+{
+	struct script *script = script_new(uid, text);
+
+	script_begin(script);
+	script_end(script);
+	return script;
+}
+
+/* Wait until the job printed WORD. */
+void script_wait_for(struct script *script, const char *word)
+{
+	struct pollfd readable = { .fd = script->output_fd, .events = POLLIN };
+
+	while (!strstr(script->output, word)) {
+		size_t length = strlen(script->output);
+		ssize_t n = 0;
+
+		assert_int_equal(poll(&readable, 1, RUN_TIMEOUT_MS), 1);
+		n = read(script->output_fd, script->output + length,
+			 sizeof(script->output) - 1 - length);
+		assert_true(n > 0);
+		script->output[length + (size_t)n] = '\0';
+	}
+}
+
+void assert_exited(const struct run *run, int code)
+{
+	const struct run_side *const sides[] = { &run->pipe, &run->channel };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sides); i++) {
+		assert_true(sides[i]->exited);
+		assert_int_equal(sides[i]->record.reason, EXIT_EXITED);
+		assert_int_equal(sides[i]->record.code, code);
+		assert_int_equal(sides[i]->record.signal, 0);
+	}
+}
+
+void assert_signaled(const struct run *run, int signo)
+{
+	assert_true(run->pipe.exited);
+	assert_int_equal(run->pipe.record.reason, EXIT_SIGNALED);
+	assert_int_equal(run->pipe.record.signal, signo);
+	assert_int_equal(run->pipe.record.code, 0);
+}
+
+void assert_failed(const struct run *run, enum error_kind kind, const char *stage)
+{
+	assert_true(run->pipe.failed);
+	assert_string_equal(error_name((enum error_kind)run->pipe.failure.kind), error_name(kind));
+	assert_string_equal(run->pipe.failure.stage, stage);
+	assert_false(run->pipe.started);
+	assert_false(run->pipe.exited);
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "common/error.h"
 #include "common/plan.h"
 #include "proto/wire/spawnop.h"
 
@@ -26,6 +27,7 @@
  * @lifeline     likewise
  * @plan         NULL: system directories read-only, the work directory read-write
  * @args_fd      instead of argv, envp and cwd; -1: none
+ * @peer         whose limits the job gets; 0: ours
  */
 struct run_options {
 	uid_t uid;
@@ -37,6 +39,7 @@ struct run_options {
 	int lifeline;
 	int args_fd;
 	mode_t umask;
+	pid_t peer;
 	const struct plan *plan;
 	bool host_net;
 	bool detached;
@@ -88,6 +91,29 @@ bool run_until_started(struct run *run);
 /* Serve both sides until the end was told, or nobody is left to tell it; then reap. */
 void run_end(struct run *run);
 
+/* A job of /bin/sh -c TEXT with its output in OUTPUT, in a work directory of its own. */
+#define SCRIPT_OUTPUT_BYTES 65536
+struct script {
+	char *work;
+	struct run_options options;
+	struct run run;
+	const char *argv[4];
+	int output_fd;
+	char output[SCRIPT_OUTPUT_BYTES];
+};
+
+struct script *script_new(uid_t uid, const char *text);
+void script_begin(struct script *script);                      /* asserts that it runs */
+void script_wait_for(struct script *script, const char *word); /* until it printed WORD */
+void script_end(struct script *script);
+struct script *script_run(uid_t uid, const char *text); /* all of these */
+void script_fail(struct script *script);                /* a job that is expected not to run */
+struct script *script_free(struct script *script);
+
+void assert_exited(const struct run *run, int code); /* on both sides */
+void assert_signaled(const struct run *run, int signo);
+void assert_failed(const struct run *run, enum error_kind kind, const char *stage);
+
 /* All at once. */
 void run_job(struct run *run, const struct run_options *options);
 
@@ -105,5 +131,9 @@ void run_remove_dir(char *path);
 
 /* Users to run as: root and another when we are root, else ourselves. */
 size_t run_users(uid_t ret_users[2]);
+
+#define FOR_EACH_USER(uid)                                                              \
+	for (uid_t users[2], uid, user_count = (uid_t)run_users(users), user_index = 0; \
+	     user_index < user_count && (uid = users[user_index], true); user_index++)
 
 #endif
