@@ -129,7 +129,7 @@ static int keep_descriptors(const struct placed *wanted, size_t count, struct er
 	return 0;
 }
 
-/* For bwrap: our own few, at the numbers of INIT_FD_*; INIT_FD_SETUP comes later. */
+/* For bwrap: our own few, at the numbers of INIT_FD_*. */
 static int builder_place_descriptors(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
@@ -139,6 +139,7 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 		{ null_fd, STDIN_FILENO },           { null_fd, STDOUT_FILENO },
 		{ input->stderr_fd, STDERR_FILENO }, { input->report_fd, INIT_FD_REPORT },
 		{ input->go_fd, INIT_FD_GO },        { input->channel_fd, INIT_FD_CHANNEL },
+		{ null_fd, INIT_FD_SETUP }, /* taken, until it is made */
 		{ input->init_fd, INIT_FD_SELF },    { dev_fd, INIT_FD_DEV },
 	};
 

@@ -247,7 +247,7 @@ static int prepare_engines(struct spawner *spawner, struct error *err)
 		spawner->engines |= 1u << ENGINE_BWRAP;
 	else
 		log_write(LOG_WARNING, "engine bwrap is not available: %s", info.reason);
-	(void)snprintf(spawner->engine_reason, sizeof(spawner->engine_reason), "%s%s%s",
+	(void)snprintf(spawner->engine_reason, sizeof(spawner->engine_reason), "%.120s%s%.100s",
 		       no_native.kind ? no_native.message : "",
 		       no_native.kind && !info.available ? "; bwrap: " : "",
 		       info.available ? "" : info.reason);

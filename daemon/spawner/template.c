@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
@@ -265,7 +266,7 @@ static int builder_main(void *arg)
 	builder_run_template(arg);
 }
 
-static int start_builder(struct template *template, const struct job *job, struct error *err)
+static int start_builder(struct template *template, struct error *err)
 {
 	struct spawner *spawner = template->spawner;
 	AUTO(auto_close) int report_read = -1;
@@ -282,7 +283,6 @@ static int start_builder(struct template *template, const struct job *job, struc
 	};
 	int r = 0;
 
-	(void)job;
 	if ((r = pipe_make(&report_read, &report_write, PIPE_READ_OURS, err)) < 0 ||
 	    (r = pipe_make(&go_read, &template->go_fd, PIPE_WRITE_OURS, err)) < 0)
 		return r;
@@ -293,7 +293,7 @@ static int start_builder(struct template *template, const struct job *job, struc
 		return r;
 	input.report_fd = report_write;
 	input.go_fd = go_read;
-	r = child_start(&spawner->children, &template->builder, builder_main, &input, 0,
+	r = child_start(&spawner->children, &template->builder, builder_main, &input,
 			on_builder_exit, template, err);
 	if (r == 0)
 		loop_arm(&spawner->loop, &template->timer, LIMIT_SETUP_MS, on_too_long, template);
@@ -397,7 +397,7 @@ int template_build_take(struct templates *templates, struct job *job, const void
 
 	r = allocate(template, bytes, byte_count, err);
 	if (r == 0)
-		r = start_builder(template, job, err);
+		r = start_builder(template, err);
 	if (r < 0) {
 		template_free(template);
 		return r;

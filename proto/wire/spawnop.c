@@ -417,6 +417,11 @@ static const char *const job_state_names[] = { "unknown", "open", "starting", "r
 #define NAME_OF(names, value) \
 	((size_t)(value) < ARRAY_SIZE(names) ? (names)[(size_t)(value)] : "unknown")
 
+enum engine_kind engine_default(uint32_t engines)
+{
+	return engines & 1u << ENGINE_NATIVE ? ENGINE_NATIVE : ENGINE_BWRAP;
+}
+
 const char *engine_name(enum engine_kind engine)
 {
 	return NAME_OF(engine_names, engine);

@@ -363,6 +363,9 @@ int args_encode(struct buf *out, const char *cwd, char *const argv[], char *cons
 int args_split(const void *data, const char **ret_cwd, char ***ret_argv, char ***ret_envp,
 	       struct error *err);
 
+/* What runs when nobody chose: the native engine where it works. @engines: bits 1 << enum engine_kind. */
+enum engine_kind engine_default(uint32_t engines);
+
 const char *engine_name(enum engine_kind engine);
 bool engine_parse(const char *name, enum engine_kind *ret_engine);
 const char *room_name(enum room_kind room);
