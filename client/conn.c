@@ -186,6 +186,9 @@ static int send_payload(struct conn *conn, const struct buf *payload, struct fds
 		/* Too large is this request's fault alone: not a byte of it was sent. */
 		if (r == -ERR_FRAME_TOO_LARGE || r == -ERR_QUOTA_EXCEEDED)
 			return hint_fill(err, &fail, NULL);
+		/* A daemon that hung up may have said why: that is the better reason. */
+		if (conn_process(conn, err) < 0)
+			return -1;
 		return conn_fail(conn, &fail, err);
 	}
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/hint.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,14 @@ const char *hint_for(enum error_kind kind)
 	return hints[kind];
 }
 
+/* Some reasons say more than the kind does. */
+static const char *hint_for_error(const struct error *err)
+{
+	if (err->kind == ERR_SYSTEM && (err->errnum == EMFILE || err->errnum == ENFILE))
+		return "too many files are open: raise the limit (ulimit -n), or close some";
+	return hint_for(err->kind);
+}
+
 int hint_fill(struct fsbox_error *out, const struct error *err, const char *hint)
 {
 	if (!out)
@@ -71,7 +80,7 @@ int hint_fill(struct fsbox_error *out, const struct error *err, const char *hint
 	(void)snprintf(out->kind, sizeof(out->kind), "%s", error_name(err->kind));
 	(void)snprintf(out->message, sizeof(out->message), "%s", err->message);
 	(void)snprintf(out->hint, sizeof(out->hint), "%s",
-		       hint && hint[0] ? hint : hint_for(err->kind));
+		       hint && hint[0] ? hint : hint_for_error(err));
 	out->errnum = err->errnum;
 	return -1;
 }

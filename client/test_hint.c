@@ -3,6 +3,7 @@
 
 #include "tests/test.h"
 
+#include <errno.h>
 #include <string.h>
 
 static void every_kind_has_a_next_step(void **state)
@@ -33,6 +34,8 @@ static void better_hints_win(void **state)
 	assert_int_equal(hint_fill(&out, &err, "ask Fred"), -1);
 	assert_string_equal(out.hint, "ask Fred");
 	assert_int_equal(hint_fill(NULL, &err, NULL), -1);
+	(void)hint_fill(&out, &(struct error){ .kind = ERR_SYSTEM, .errnum = EMFILE }, NULL);
+	assert_non_null(strstr(out.hint, "ulimit -n"));
 }
 
 static void every_kind_fits(void **state)

@@ -32,8 +32,7 @@ int main(void)
 
 	/* Somebody built with an older, shorter struct. */
 	options.size = offsetof(struct fsbox_options, daemon);
-	if (fsbox_open(&box, &options, &err) == 0 ||
-	    strcmp(err.kind, "daemon-unreachable") != 0) {
+	if (fsbox_open(&box, &options, &err) == 0 || strcmp(err.kind, "daemon-unreachable") != 0) {
 		puts("short options are not understood");
 		return 1;
 	}

@@ -97,10 +97,10 @@ enum user_rule {
 	  "COUNT", "20000", "mounts held by prepared trees together")                              \
 	X("net-pool", net_pool, KIND_COUNT32, USER_LOWER, 0, 256, "COUNT", "8",                    \
 	  "prepared network namespaces")                                                           \
-	X("env-withhold", env_withhold, KIND_ENV_NAMES, USER_APPEND, 0, 0,                         \
-	  "NAME|PREFIX* (repeatable)", "", "variables that no job gets, besides the usual ones")   \
-	X("env-pass", env_pass, KIND_ENV_NAMES, USER_NOTHING, 0, 0, "NAME|PREFIX* (repeatable)",   \
-	  "", "variables that jobs get although they look like secrets")                           \
+	X("env-withhold", env_withhold, KIND_ENV_NAMES, USER_APPEND, 0, 0, "PATTERN (repeatable)", \
+	  "", "variables that no job gets, besides the usual ones")                                \
+	X("env-pass", env_pass, KIND_ENV_NAMES, USER_NOTHING, 0, 0, "PATTERN (repeatable)", "",    \
+	  "variables that jobs get although they look like secrets")                               \
 	X("host-env", host_env, KIND_HOST_ENV, USER_NOTHING, 0, 0, "NAME=VALUE (repeatable)", "",  \
 	  "a frozen fact about this host; host-env@USER holds for one user only")                  \
 	X("upstream-proxy", upstream_proxy, KIND_PROXY, USER_NOTHING, 0, 0, "URL|none", "none",    \

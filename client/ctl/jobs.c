@@ -179,7 +179,7 @@ int command_inspect(struct ctl *ctl)
 		return CTL_FAILED;
 	fsbox_conn(ctl->box)->want_text = ctl->args.json;
 	if (conn_request(fsbox_conn(ctl->box), METHOD_INSPECT, &params, &event, &err) < 0)
-		return failed(ctl, ctl->args.words[0], &err);
+		return failed(ctl, "inspect", &err);
 	if (ctl->args.json) {
 		(void)printf("%s\n", event->json);
 	} else {
@@ -212,7 +212,7 @@ int command_wait(struct ctl *ctl)
 	if (fsbox_wait(ctl->box, job, NULL, timeout_ms, &end, &err) < 0) {
 		if (strcmp(err.kind, "timeout") == 0)
 			(void)snprintf(err.message, sizeof(err.message), "the job still runs");
-		return failed(ctl, args->words[0], &err);
+		return failed(ctl, "wait", &err);
 	}
 
 	status = end->reason == FSBOX_EXITED && end->code == 0 ? CTL_OK : CTL_NO;
@@ -249,7 +249,7 @@ int command_signal(struct ctl *ctl)
 	if (ctl_open(ctl) < 0)
 		return CTL_FAILED;
 	if (fsbox_signal(ctl->box, job, NULL, signo, &err) < 0)
-		return failed(ctl, args->words[0], &err);
+		return failed(ctl, "signal", &err);
 	if (args->json)
 		(void)puts("{}");
 	return CTL_OK;

@@ -182,7 +182,7 @@ void output_error(const struct ctl *ctl, const char *what, const struct fsbox_er
 		(void)fputs(": ", stderr);
 	}
 	output_text(stderr, err->message);
-	if (err->stage[0]) {
+	if (err->stage[0] && strcmp(err->kind, error_name(ERR_SETUP_FAILED)) == 0) {
 		(void)fputs(" [", stderr);
 		output_text(stderr, err->stage);
 		(void)fputc(']', stderr);

@@ -9,11 +9,26 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/signals.h"
+#include "common/buf.h"
 #include "common/limits.h"
 #include "common/scope.h"
 #include "proto/json/json.h"
 
 /* ---- beginning ----------------------------------------------------------------------- */
+
+/* All names in one line, which is cut where it would fill the screen. */
+static void note_withheld(const struct ctl *ctl, const char *const *names)
+{
+	AUTO(buf_deinit) struct buf line = BUF_INIT(600);
+
+	for (; *names; names++)
+		if (buf_printf(&line, " %s", *names) < 0) {
+			(void)buf_add_string(&line, " ...");
+			break;
+		}
+	output_note(ctl, "withheld from the command (--env-pass passes one on):%s",
+		    buf_text(&line));
+}
 
 void show_started(const struct ctl *ctl, const struct fsbox_job *job)
 {
@@ -24,9 +39,8 @@ void show_started(const struct ctl *ctl, const struct fsbox_job *job)
 		output_note(ctl, "%s", *warning);
 	for (const char *const *limit = job->unenforced; *limit; limit++)
 		output_note(ctl, "this machine cannot enforce the limit %s", *limit);
-	for (const char *const *name = job->withheld; *name; name++)
-		output_note(ctl, "variable %s is withheld (--env-pass %s passes it on)", *name,
-			    *name);
+	if (job->withheld[0])
+		note_withheld(ctl, job->withheld);
 }
 
 int show_detached(const struct ctl *ctl, const struct fsbox_job *job)

@@ -143,13 +143,15 @@ static void on_down(void *arg, bool garbage, const struct error *err)
 {
 	struct broker *broker = arg;
 
-	log_failure(err, "the link to fsboxd");
 	if (garbage) {
 		/* Whom we trust most says nonsense: nothing good can follow. Jobs go on without us. */
+		log_failure(err, "the link to fsboxd");
 		broker->result = -(int)err->kind;
 		(void)event_base_loopbreak(broker->base);
 		return;
 	}
+	/* It died, or let us go because we had nothing to do. */
+	log_write(LOG_INFO, "the link to fsboxd is closed");
 	jobs_on_link_down(broker);
 	broker_touch(broker);
 }

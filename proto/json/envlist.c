@@ -27,7 +27,7 @@ static int reserve(struct env_list *list, struct error *err)
 
 	if (list->count < list->capacity)
 		return 0;
-	grown = reallocarray(list->items, capacity, sizeof(*grown));
+	grown = realloc(list->items, capacity * sizeof(*grown));
 	if (!grown)
 		return error_set(err, ERR_NOMEM, 0, "environment of %zu variables", list->count);
 	list->items = grown;

@@ -19,7 +19,7 @@ int path_entry_list_add(struct path_entry_list *list, const char *path, struct e
 	char *copy = NULL;
 
 	if (list->count == list->capacity) {
-		grown = reallocarray(list->items, capacity, sizeof(*grown));
+		grown = realloc(list->items, capacity * sizeof(*grown));
 		if (!grown)
 			return error_set(err, ERR_NOMEM, 0, "list of %zu paths", list->count);
 		list->items = grown;
@@ -105,7 +105,10 @@ static char *valid_copy(const char *text)
 			(void)buf_printf(&out, "\\x%02x", (unsigned)(unsigned char)text[at]);
 		at += length > 0 ? length : 1;
 	}
-	/* Longer than its ceiling: what was appended until then stands. */
+	if (out.failed) {
+		buf_deinit(&out);
+		return NULL;
+	}
 	return buf_steal(&out);
 }
 

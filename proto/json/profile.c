@@ -253,7 +253,7 @@ static int list_join(void *list_arg, void *base_arg, size_t size, struct error *
 	if (base->count == 0)
 		return 0;
 	joined.capacity = joined.count;
-	joined.items = reallocarray(base->items, joined.count, size);
+	joined.items = realloc(base->items, joined.count * size);
 	if (!joined.items)
 		return error_set(err, ERR_NOMEM, 0, "profile lists");
 	if (list->count > 0)

@@ -145,6 +145,20 @@ def a_daemon_that_refuses_is_told_apart():
                                       "what to do: admit-confined-uid\n")
 
 
+@case()
+def a_farewell_is_heard_even_when_nothing_can_be_sent():
+    def serve(peer):
+        peer.send({"jsonrpc": "2.0", "id": None,
+                   "error": {"code": -32000, "message": "not you",
+                             "data": {"kind": "not-authorized", "hint": "go"}}})
+
+    with FakeServer(serve) as server:
+        for _ in range(30):  # hung up before, while or after we speak
+            result = ctl(server, "ps")
+            one_line(result, 125, "not-authorized")
+            contains(result.stderr, "not you (not-authorized); go")
+
+
 # ---- results ---------------------------------------------------------------------------------
 
 
