@@ -94,7 +94,9 @@ static int take_quoted(struct confline *reader, struct span *rest, struct error 
 		char byte = rest->text[i];
 
 		if (byte == '\\') {
-			byte = ++i < rest->size ? rest->text[i] : '\0';
+			byte = '\0';
+			if (++i < rest->size)
+				byte = rest->text[i];
 			if (byte != '"' && byte != '\\' && byte != 'n')
 				return error_set(err, ERR_CONFIG, 0,
 						 "key '%s': only \\\" \\\\ and \\n may follow a "

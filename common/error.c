@@ -52,7 +52,7 @@ int error_set(struct error *err, enum error_kind kind, int errnum, const char *f
 
 void error_prefix(struct error *err, const char *format, ...)
 {
-	char joined[ERROR_MESSAGE_BYTES];
+	char joined[2 * ERROR_MESSAGE_BYTES];
 	va_list args;
 	size_t used = 0;
 	int printed = 0;
@@ -61,14 +61,14 @@ void error_prefix(struct error *err, const char *format, ...)
 		return;
 
 	va_start(args, format);
-	printed = vsnprintf(joined, sizeof(joined), format, args);
+	printed = vsnprintf(joined, ERROR_MESSAGE_BYTES, format, args);
 	va_end(args);
 	if (printed < 0)
 		return;
 
 	used = strlen(joined);
 	(void)snprintf(joined + used, sizeof(joined) - used, ": %s", err->message);
-	memcpy(err->message, joined, sizeof(joined));
+	memcpy(err->message, joined, sizeof(err->message) - 1);
 }
 
 void error_clear(struct error *err)

@@ -60,8 +60,10 @@ static char take_literal(const char **at)
 			(text[1] >= '0' && text[1] <= '9') || text[1] == '<' || text[1] == '>' ||
 			text[1] == '`' || text[1] == '\'' || text[1] == '\0';
 
-		*at += special ? 0 : 2;
-		return special ? '\0' : text[1];
+		if (special)
+			return '\0';
+		*at += 2;
+		return text[1];
 	}
 	if (text[0] == '[' && text[1] != '^' && text[1] != '[' && text[1] != ']' &&
 	    text[1] != '\0' && text[2] == ']') {

@@ -27,7 +27,7 @@
  * @rules          what the user and a profile file ask for, and what protect_rules() gave, as they are
  * @private_root   where private directories are: PRIVATE_ROOT/NAME; NULL: no private directories
  * @caches         further directories to replace by private ones (a profile's `cache`); may be NULL
- * @link_targets   files that links of generic_link_names() lead to outside of what is shown; may be NULL
+ * @link_targets   files outside of what is shown that links of generic_link_names() lead to; or NULL
  * @conf           the host's configuration
  * @own_deny, @own_read_only  fsbox's own directories and binaries (R25)
  * @kernel_mounts  procfs, sysfs, devtmpfs and cgroup mounts of the host at unusual places (R19)
@@ -58,8 +58,8 @@ struct generic_input {
  * what generic_add_host_rules() adds. Private directories have `bind_source` set; the caller makes
  * those that do not exist.
  *
- * Fails with ERR_POLICY_INVALID: no home or a home of "/"; a working directory that is "/", or that lies
- * among what is denied; without allow_home a working directory or readWrite rule that is the home
+ * Fails with ERR_POLICY_INVALID: no home or a home of "/"; a working directory that is "/", or that
+ * lies among what is denied; without allow_home a working directory or readWrite rule that is the home
  * directory or above it; or ERR_NOMEM.
  */
 int generic_assemble(struct rule_list *candidates, const struct generic_input *input,

@@ -12,8 +12,8 @@
 #include "common/sysmount.h"
 
 /*
- * @ops       every operation that mounts or is watched. Links, seals and pins show nothing; nor are masks on
- *            link nodes relied on, for not every engine can make them
+ * @ops       every operation that mounts or is watched. Links, seals and pins show nothing; nor are
+ *            masks on link nodes relied on, for not every engine can make them
  * @links     the links
  * @sealed    for each operation whether a later seal makes it read-only
  * @denied    host-mandatory denies and fsbox's own

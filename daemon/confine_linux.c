@@ -38,8 +38,9 @@
 
 #ifdef WITH_ADDRESS_SANITIZER
 /* Looking for leaks works by ptrace, which is exactly what a confined role refuses. */
-__attribute__((visibility("default"))) const char *__asan_default_options(void);
-const char *__asan_default_options(void)
+__attribute__((visibility("default"))) const char *
+__asan_default_options(void);            /* NOLINT(bugprone-reserved-identifier) */
+const char *__asan_default_options(void) /* NOLINT(bugprone-reserved-identifier) */
 {
 	return "detect_leaks=0";
 }

@@ -26,18 +26,21 @@ struct entry {
 	size_t job_capacity;
 };
 
-/* @entries  sorted by uid, then path */
+/* @entries  sorted by uid, then path; pointers, so that making room for one is cheap */
 struct ledger {
-	struct entry *entries;
+	struct entry **entries;
 	size_t count;
 	size_t capacity;
 };
 
-static void entry_deinit(struct entry *entry)
+static struct entry *entry_free(struct entry *entry)
 {
+	if (!entry)
+		return NULL;
 	free(entry->path);
 	free(entry->jobs);
-	*entry = (struct entry){ .path = NULL };
+	free(entry);
+	return NULL;
 }
 
 static bool entry_has_job(const struct entry *entry, uint64_t job)
@@ -91,69 +94,79 @@ static size_t find(const struct ledger *ledger, uid_t uid, const char *path, boo
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (entry_compare(&ledger->entries[middle], uid, path) < 0)
+		if (entry_compare(ledger->entries[middle], uid, path) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	*ret_found = low < ledger->count && entry_compare(&ledger->entries[low], uid, path) == 0;
+	*ret_found = low < ledger->count && entry_compare(ledger->entries[low], uid, path) == 0;
 	return low;
+}
+
+/* Index behind the last entry of UID. */
+static size_t end_of(const struct ledger *ledger, uid_t uid)
+{
+	bool found = false;
+
+	/* UID + 1 is at worst the number that means no user. */
+	return uid + 1 > uid ? find(ledger, uid + 1, "", &found) : ledger->count;
 }
 
 static size_t count_of(const struct ledger *ledger, uid_t uid)
 {
 	bool found = false;
-	size_t first = find(ledger, uid, "", &found);
-	size_t end = first;
 
-	while (end < ledger->count && ledger->entries[end].uid == uid)
-		end++;
-	return end - first;
+	return end_of(ledger, uid) - find(ledger, uid, "", &found);
 }
 
 static void remove_at(struct ledger *ledger, size_t at)
 {
-	entry_deinit(&ledger->entries[at]);
+	ledger->entries[at] = entry_free(ledger->entries[at]);
 	ledger->count--;
 	memmove(&ledger->entries[at], &ledger->entries[at + 1],
 		(ledger->count - at) * sizeof(ledger->entries[0]));
 }
 
-/* The entry for UID and PATH, new and empty if there was none. NULL with ERR filled. */
-static struct entry *obtain(struct ledger *ledger, uid_t uid, const char *path, struct error *err)
+static bool make_room(struct ledger *ledger)
+{
+	size_t capacity = ledger->capacity ? ledger->capacity * 2 : 16;
+	struct entry **entries = NULL;
+
+	if (ledger->count < ledger->capacity)
+		return true;
+	entries = reallocarray(ledger->entries, capacity, sizeof(*entries));
+	if (!entries)
+		return false;
+	ledger->entries = entries;
+	ledger->capacity = capacity;
+	return true;
+}
+
+/* The entry for UID and PATH, new and empty if there was none; its index in *ret_at. */
+static int obtain(struct ledger *ledger, uid_t uid, const char *path, size_t *ret_at,
+		  struct error *err)
 {
 	bool found = false;
 	size_t at = find(ledger, uid, path, &found);
-	struct entry entry = { .uid = uid };
+	struct entry *entry = NULL;
 
+	*ret_at = at;
 	if (found)
-		return &ledger->entries[at];
-	if (count_of(ledger, uid) >= LIMIT_PLACEHOLDERS_PER_UID) {
-		(void)error_set(err, ERR_QUOTA_EXCEEDED, 0, "user %u has %d placeholders", uid,
-				LIMIT_PLACEHOLDERS_PER_UID);
-		return NULL;
+		return 0;
+	if (count_of(ledger, uid) >= LIMIT_PLACEHOLDERS_PER_UID)
+		return error_set(err, ERR_QUOTA_EXCEEDED, 0, "user %u has %d placeholders", uid,
+				 LIMIT_PLACEHOLDERS_PER_UID);
+	entry = calloc(1, sizeof(*entry));
+	if (!entry || !(entry->path = strdup(path)) || !make_room(ledger)) {
+		entry_free(entry);
+		return error_set(err, ERR_NOMEM, 0, "ledger");
 	}
-	if (ledger->count == ledger->capacity) {
-		size_t capacity = ledger->capacity ? ledger->capacity * 2 : 16;
-		struct entry *entries = reallocarray(ledger->entries, capacity, sizeof(*entries));
-
-		if (!entries) {
-			(void)error_set(err, ERR_NOMEM, 0, "ledger");
-			return NULL;
-		}
-		ledger->entries = entries;
-		ledger->capacity = capacity;
-	}
-	entry.path = strdup(path);
-	if (!entry.path) {
-		(void)error_set(err, ERR_NOMEM, 0, "ledger");
-		return NULL;
-	}
+	entry->uid = uid;
 	memmove(&ledger->entries[at + 1], &ledger->entries[at],
 		(ledger->count - at) * sizeof(ledger->entries[0]));
 	ledger->entries[at] = entry;
 	ledger->count++;
-	return &ledger->entries[at];
+	return 0;
 }
 
 int ledger_new(struct ledger **ret_ledger, struct error *err)
@@ -171,7 +184,7 @@ struct ledger *ledger_free(struct ledger *ledger)
 	if (!ledger)
 		return NULL;
 	for (size_t i = 0; i < ledger->count; i++)
-		entry_deinit(&ledger->entries[i]);
+		entry_free(ledger->entries[i]);
 	free(ledger->entries);
 	free(ledger);
 	return NULL;
@@ -197,7 +210,7 @@ static bool share_above(struct ledger *ledger, uint64_t job, uid_t uid, const ch
 			break;
 		*slash = '\0';
 		at = find(ledger, uid, above, &found);
-		if (found && !entry_add_job(&ledger->entries[at], job))
+		if (found && !entry_add_job(ledger->entries[at], job))
 			complete = false;
 	}
 	return complete;
@@ -208,16 +221,19 @@ int ledger_intend(struct ledger *ledger, uint64_t job, uid_t uid,
 {
 	struct entry *entry = NULL;
 	struct timespec now;
+	size_t at = 0;
+	int r = 0;
 
 	/* Before the entry is there, so that a failure leaves nothing that nobody made. */
 	if (!share_above(ledger, job, uid, what->path))
 		return error_set(err, ERR_NOMEM, 0, "ledger");
-	entry = obtain(ledger, uid, what->path, err);
-	if (!entry)
-		return -(int)(err ? err->kind : ERR_NOMEM);
+	r = obtain(ledger, uid, what->path, &at, err);
+	if (r < 0)
+		return r;
+	entry = ledger->entries[at];
 	if (!entry_add_job(entry, job)) {
 		if (entry->job_count == 0)
-			remove_at(ledger, (size_t)(entry - ledger->entries));
+			remove_at(ledger, at);
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	}
 	/* Another job was faster, or what it made is gone: then a new identity follows. */
@@ -234,13 +250,18 @@ int ledger_intend(struct ledger *ledger, uint64_t job, uid_t uid,
 int ledger_made(struct ledger *ledger, uint64_t job, const struct report_placeholder *what,
 		struct error *err)
 {
-	for (size_t i = 0; i < ledger->count; i++) {
-		struct entry *entry = &ledger->entries[i];
+	size_t at = 0;
 
-		if (strcmp(entry->path, what->path) != 0 || !entry_has_job(entry, job))
+	if (what->node.ino == 0)
+		return error_set(err, ERR_BAD_FRAME, 0, "a placeholder without identity");
+	for (size_t i = 0; i < ledger->count; i = end_of(ledger, ledger->entries[i]->uid)) {
+		struct entry *entry = NULL;
+		bool found = false;
+
+		at = find(ledger, ledger->entries[i]->uid, what->path, &found);
+		entry = found ? ledger->entries[at] : NULL;
+		if (!entry || !entry_has_job(entry, job))
 			continue;
-		if (what->node.ino == 0)
-			return error_set(err, ERR_BAD_FRAME, 0, "a placeholder without identity");
 		entry->made = true;
 		entry->parent = what->parent;
 		entry->node = what->node;
@@ -253,7 +274,7 @@ void ledger_share(struct ledger *ledger, uint64_t job, uid_t uid, const char *pa
 {
 	bool found = false;
 	size_t at = find(ledger, uid, path, &found);
-	struct entry *entry = found ? &ledger->entries[at] : NULL;
+	struct entry *entry = found ? ledger->entries[at] : NULL;
 
 	if (entry && !entry->made && entry->job_count == 1 && entry->jobs[0] == job) {
 		remove_at(ledger, at); /* its own intent, which it says now will not be fulfilled */
@@ -290,8 +311,8 @@ static int compare_deepest_first(const void *a, const void *b)
 static bool uid_of_job(const struct ledger *ledger, uint64_t job, uid_t *ret_uid)
 {
 	for (size_t i = 0; i < ledger->count; i++) {
-		if (entry_has_job(&ledger->entries[i], job)) {
-			*ret_uid = ledger->entries[i].uid;
+		if (entry_has_job(ledger->entries[i], job)) {
+			*ret_uid = ledger->entries[i]->uid;
 			return true;
 		}
 	}
@@ -311,10 +332,10 @@ int ledger_release(struct ledger *ledger, uint64_t job, struct report_placeholde
 	if (!uid_of_job(ledger, job, &uid))
 		return 0;
 	for (size_t i = 0; i < ledger->count; i++)
-		entry_drop_job(&ledger->entries[i], job);
+		entry_drop_job(ledger->entries[i], job);
 	/* With those of this user that could not be removed earlier. */
 	for (size_t i = 0; i < ledger->count; i++)
-		count += ledger->entries[i].uid == uid && ledger->entries[i].job_count == 0;
+		count += ledger->entries[i]->uid == uid && ledger->entries[i]->job_count == 0;
 	if (count == 0)
 		return 0;
 	gone = calloc(count, sizeof(*gone));
@@ -323,17 +344,17 @@ int ledger_release(struct ledger *ledger, uint64_t job, struct report_placeholde
 
 	count = 0;
 	for (size_t i = 0; i < ledger->count; i++) {
-		struct entry *entry = &ledger->entries[i];
+		struct entry *entry = ledger->entries[i];
 		struct report_placeholder *what = &gone[count];
 
 		if (entry->uid != uid || entry->job_count != 0) {
-			ledger->entries[kept++] = *entry;
+			ledger->entries[kept++] = entry;
 			continue;
 		}
 		what->parent = entry->parent;
 		what->node = entry->node;
 		memcpy(what->path, entry->path, strlen(entry->path) + 1);
-		entry_deinit(entry);
+		entry_free(entry);
 		count++;
 	}
 	ledger->count = kept;
@@ -348,13 +369,16 @@ int ledger_keep(struct ledger *ledger, uid_t uid, const struct report_placeholde
 {
 	bool found = false;
 	struct entry *entry = NULL;
+	size_t at = 0;
+	int r = 0;
 
 	(void)find(ledger, uid, what->path, &found);
 	if (found)
 		return 0; /* a job of today has made it anew, or is about to */
-	entry = obtain(ledger, uid, what->path, err);
-	if (!entry)
-		return -(int)(err ? err->kind : ERR_NOMEM);
+	r = obtain(ledger, uid, what->path, &at, err);
+	if (r < 0)
+		return r;
+	entry = ledger->entries[at];
 	entry->made = what->node.ino != 0;
 	entry->parent = what->parent;
 	entry->node = what->node;

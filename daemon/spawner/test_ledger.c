@@ -34,14 +34,18 @@ static const char *release(struct ledger *ledger, uint64_t job)
 	static char text[4096];
 	struct report_placeholder *gone = NULL;
 	size_t count = 0;
+	size_t used = 0;
 
 	text[0] = '\0';
 	assert_int_equal(ledger_release(ledger, job, &gone, &count, NULL), 0);
 	for (size_t i = 0; i < count; i++) {
-		size_t used = strlen(text);
+		size_t length = strlen(gone[i].path);
 
-		(void)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "",
-			       gone[i].path);
+		assert_true(used + length + 2 < sizeof(text));
+		if (used > 0)
+			text[used++] = ' ';
+		memcpy(text + used, gone[i].path, length + 1);
+		used += length;
 	}
 	free(gone);
 	return text;

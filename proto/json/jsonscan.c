@@ -129,6 +129,21 @@ static int scan_character(struct scan *scan, size_t *ret_bytes, struct error *er
 	return 0;
 }
 
+/* How many bytes from here on stand for themselves and need no further look; skips them. */
+static size_t plain_run(struct scan *scan)
+{
+	size_t start = scan->at;
+
+	while (scan->at < scan->size) {
+		uint8_t byte = (uint8_t)scan->text[scan->at];
+
+		if (byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\')
+			break;
+		scan->at++;
+	}
+	return scan->at - start;
+}
+
 /* A string; scan->at is at its opening quote, afterwards behind the closing one. */
 static int scan_string(struct scan *scan, struct error *err)
 {
@@ -136,9 +151,11 @@ static int scan_string(struct scan *scan, struct error *err)
 	size_t total = 0;
 
 	while (scan->at < scan->size && scan->text[scan->at] != '"') {
-		size_t bytes = 0;
-		int r = scan_character(scan, &bytes, err);
+		size_t bytes = plain_run(scan);
+		int r = 0;
 
+		if (bytes == 0)
+			r = scan_character(scan, &bytes, err);
 		if (r < 0)
 			return r;
 		total += bytes;

@@ -68,7 +68,7 @@ void json_write_array_end(struct json_writer *writer)
 	container_end(writer, ']');
 }
 
-/* The escape of one byte, or NULL when it stands for itself. */
+/* The escape of one byte that does not stand for itself. */
 static const char *escape_of(unsigned char byte, char room[8])
 {
 	static const char digits[] = "0123456789abcdef";
@@ -87,8 +87,6 @@ static const char *escape_of(unsigned char byte, char room[8])
 	default:
 		break;
 	}
-	if (byte >= 0x20 && byte != 0x7f)
-		return NULL;
 	memcpy(room, "\\u00", 4);
 	room[4] = digits[byte >> 4];
 	room[5] = digits[byte & 15];
@@ -106,11 +104,13 @@ static void quoted(struct json_writer *writer, const char *text, size_t size)
 	}
 	(void)buf_add_byte(writer->out, '"');
 	for (size_t at = 0; at < size; at++) {
+		unsigned char byte = (unsigned char)text[at];
+		const char *escape = NULL;
 		char room[8];
-		const char *escape = escape_of((unsigned char)text[at], room);
 
-		if (!escape)
+		if (byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7f)
 			continue;
+		escape = escape_of(byte, room);
 		(void)buf_add(writer->out, text + plain, at - plain);
 		(void)buf_add_string(writer->out, escape);
 		plain = at + 1;

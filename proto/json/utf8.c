@@ -49,8 +49,11 @@ bool utf8_valid(const char *data, size_t size)
 	size_t at = 0;
 
 	while (at < size) {
-		size_t length = utf8_length(data + at, size - at);
+		size_t length = 1;
 
+		/* Nearly all bytes are ASCII. */
+		if ((uint8_t)data[at] >= 0x80)
+			length = utf8_length(data + at, size - at);
 		if (length == 0)
 			return false;
 		at += length;

@@ -317,6 +317,7 @@ static bool read_channel(struct run *run)
 {
 	struct report_message message;
 	struct error err = ERROR_INIT;
+	struct cmsghdr *cmsg = NULL;
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -332,9 +333,10 @@ static bool read_channel(struct run *run)
 		return false;
 	if (report_message_check(&message, (size_t)n, &err) < 0)
 		fail_msg("from the channel: %s", err.message);
-	if (CMSG_FIRSTHDR(&msg)) {
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (cmsg) {
 		assert_int_equal(message.kind, REPORT_STARTED);
-		memcpy(&run->pid1_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+		memcpy(&run->pid1_fd, CMSG_DATA(cmsg), sizeof(int));
 	}
 	note(run, &run->channel, &message);
 	return true;

@@ -125,7 +125,7 @@ void run_plan(struct plan *ret_plan, const char *work);
 void run_plan_add(struct plan *plan, enum plan_op_kind kind, uint32_t flags, const char *path,
 		  const char *source);
 
-/* A new directory /tmp/fsbox-test-XXXXXX that belongs to UID; run_remove_dir() removes all of it. */
+/* A new directory below /tmp that belongs to UID; run_remove_dir() removes all of it. */
 char *run_make_dir(uid_t uid);
 void run_remove_dir(char *path);
 
