@@ -99,9 +99,9 @@ struct fsbox_options {
 	int timeout_ms;
 };
 
-#define FSBOX_OPTIONS_INIT                    \
-	{                                     \
-		sizeof(struct fsbox_options), \
+#define FSBOX_OPTIONS_INIT                                                      \
+	{                                                                       \
+		sizeof(struct fsbox_options), NULL, false, false, NULL, NULL, 0 \
 	}
 
 /*

@@ -4,8 +4,10 @@
 
 /*
  * A daemon for the tests of the client: a child process that answers on a socket in a directory of its
- * own, well or badly. For test programs only; needs tests/test.h before it.
+ * own, well or badly. For test programs only.
  */
+
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>

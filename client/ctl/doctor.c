@@ -164,15 +164,26 @@ static void check_engines(struct ctl *ctl, struct doctor *doctor)
 static void check_spawn(struct ctl *ctl, struct check *check)
 {
 	static const char *const argv[] = { "true", NULL };
+	char place[] = "/tmp/fsbox-doctor-XXXXXX";
 	struct fsbox_spawn spawn = FSBOX_SPAWN_INIT;
 	struct fsbox_exit *end = NULL;
 	struct fsbox_error err;
+	int r = 0;
 
+	if (!mkdtemp(place)) {
+		check->finding = FINDING_WARN;
+		(void)snprintf(check->detail, sizeof(check->detail),
+			       "not tried: a directory in /tmp cannot be made: %s",
+			       strerror(errno));
+		return;
+	}
 	spawn.argv = argv;
-	spawn.cwd = "/usr";
+	spawn.cwd = place;
 	spawn.wall_ms = 30000;
 	spawn.label = "doctor";
-	if (fsbox_run(ctl->box, &spawn, &end, &err) < 0) {
+	r = fsbox_run(ctl->box, &spawn, &end, &err);
+	(void)rmdir(place);
+	if (r < 0) {
 		check->finding = FINDING_FAIL;
 		(void)snprintf(check->detail, sizeof(check->detail), "%.200s (%s)", err.message,
 			       err.kind);

@@ -15,6 +15,7 @@
 #include "common/buf.h"
 #include "common/bwrap.h"
 #include "common/limits.h"
+#include "common/path.h"
 #include "common/rule.h"
 #include "common/scope.h"
 #include "daemon/spawner/engine.h"
@@ -220,6 +221,8 @@ static int settle_kind(struct plan_op *op, struct error *err)
 				 quote(op->path).text);
 	if (!S_ISDIR(st.st_mode) && op->kind == PLAN_MASK_DIR)
 		op->kind = PLAN_MASK_FILE;
+	if (S_ISDIR(st.st_mode) && op->kind == PLAN_MASK_FILE)
+		op->kind = PLAN_MASK_DIR;
 	return 0;
 }
 
@@ -258,8 +261,37 @@ static int make_placeholder(struct plan *plan, struct plan_op *op, struct error 
 }
 
 /*
- * Holds: our own descriptors; the peer's ids and no capability. What is walked here is the peer's to shape; it
- * may hang for ever, and fsboxd abandons us then.
+ * Whether the mask at INDEX had something to stand on when the plan was made, and has not any more: a file
+ * of the user's, or a placeholder of a job that has ended since. Bubblewrap would make a directory
+ * there that nobody knows of.
+ */
+static bool lost_its_object(const struct plan *plan, size_t index)
+{
+	const struct plan_op *mask = &plan->ops[index];
+
+	if ((mask->kind != PLAN_MASK_DIR && mask->kind != PLAN_MASK_FILE &&
+	     mask->kind != PLAN_MASK_TREE) ||
+	    mask->flags & (PLAN_PLACEHOLDER | PLAN_WATCH | PLAN_NODE_LINK))
+		return false;
+	if (faccessat(AT_FDCWD, mask->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+		return false;
+	/* Only where the host's own tree is shown at its own place, to be written to. */
+	while (index-- > 0) {
+		const struct plan_op *below = &plan->ops[index];
+
+		if (below->kind == PLAN_SYMLINK || below->kind == PLAN_SEAL ||
+		    below->kind == PLAN_PIN)
+			continue; /* puts nothing there */
+		if (path_covers(below->path, mask->path))
+			return below->kind == PLAN_BIND &&
+			       !(below->flags & (PLAN_READ_ONLY | PLAN_PRIVATE_SOURCE));
+	}
+	return false;
+}
+
+/*
+ * Holds: our own descriptors; the peer's ids and no capability. What is walked here is the peer's to
+ * shape; it may hang for ever, and fsboxd abandons us then.
  */
 static int builder_make_placeholders(struct builder *builder, struct error *err)
 {
@@ -278,6 +310,8 @@ static int builder_make_placeholders(struct builder *builder, struct error *err)
 	for (size_t i = 0; r == 0 && i < plan->count; i++) {
 		struct plan_op *op = &builder->plan.ops[i];
 
+		if (lost_its_object(&builder->plan, i))
+			op->flags |= PLAN_PLACEHOLDER;
 		if (op->flags & PLAN_PLACEHOLDER && !(op->flags & PLAN_WATCH))
 			r = make_placeholder(&builder->plan, op, err);
 		/* Above a placeholder that this user cannot make: what is not there needs no pin. */

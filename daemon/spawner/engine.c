@@ -76,8 +76,8 @@ static _Noreturn void child(const char *program, const struct engine_probe *prob
 	const char *const with_init[] = {
 		program, "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc",
 		"--unshare-uts", "--unshare-cgroup-try", "--unshare-net", "--cap-drop", "ALL",
-		"--tmpfs", "/", "--proc", "/proc", "--dev", "/dev", "--as-pid-1", "--",
-		"/proc/self/fd/7", "--check", NULL,
+		"--tmpfs", "/", "--proc", "/proc", "--dev", "/dev", "--perms", "0111", "--tmpfs", "/x",
+		"--as-pid-1", "--", "/proc/self/fd/7", "--check", NULL,
 	};
 	const char *const alone[] = {
 		program, "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net",

@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 
 	report_begin(&message, REPORT_FAILED);
 	failure_set(&message.u.failure, &err, "setup");
+	report_send(INIT_FD_CHANNEL, &message, -1);
 	(void)report_write(INIT_FD_REPORT, &message, NULL);
 	return 125;
 }

@@ -123,8 +123,8 @@ static void remove_at(struct ledger *ledger, size_t at)
 {
 	ledger->entries[at] = entry_free(ledger->entries[at]);
 	ledger->count--;
-	memmove(&ledger->entries[at], &ledger->entries[at + 1],
-		(ledger->count - at) * sizeof(ledger->entries[0]));
+	for (size_t i = at; i < ledger->count; i++)
+		ledger->entries[i] = ledger->entries[i + 1];
 }
 
 static bool make_room(struct ledger *ledger)
@@ -134,7 +134,7 @@ static bool make_room(struct ledger *ledger)
 
 	if (ledger->count < ledger->capacity)
 		return true;
-	entries = reallocarray(ledger->entries, capacity, sizeof(*entries));
+	entries = reallocarray(ledger->entries, capacity, sizeof(struct entry *));
 	if (!entries)
 		return false;
 	ledger->entries = entries;
@@ -162,8 +162,8 @@ static int obtain(struct ledger *ledger, uid_t uid, const char *path, size_t *re
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	}
 	entry->uid = uid;
-	memmove(&ledger->entries[at + 1], &ledger->entries[at],
-		(ledger->count - at) * sizeof(ledger->entries[0]));
+	for (size_t i = ledger->count; i > at; i--)
+		ledger->entries[i] = ledger->entries[i - 1];
 	ledger->entries[at] = entry;
 	ledger->count++;
 	return 0;

@@ -527,6 +527,35 @@ static void a_mask_whose_path_became_a_file(void **state)
 	script_free(script);
 }
 
+/* The plan was made while something was there; bubblewrap must not make a mountpoint of its own. */
+static void R26_masks_that_lost_their_object(void **state)
+{
+	static const enum plan_op_kind kinds[] = { PLAN_MASK_DIR, PLAN_MASK_FILE };
+
+	(void)state;
+	FOR_EACH_USER(uid)
+	{
+		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+			struct plan plan;
+			struct script *script =
+				script_with_absent(uid, &plan, "gone", "echo x >gone/x; ls gone");
+
+			plan.ops[plan.count - 1].kind = kinds[i];
+			plan.ops[plan.count - 1].flags = 0;
+			/* In a fresh directory nothing of the host's is meant. */
+			run_plan_add(&plan, PLAN_MASK_DIR, 0, "/tmp/fsbox-test-nowhere", NULL);
+			script_begin(script);
+			script_end(script);
+			assert_int_equal(script->run.intent_count, 1);
+			assert_int_equal(script->run.placeholder_count, 1);
+			assert_non_null(strstr(script->run.placeholders[0].path, "/gone"));
+			assert_int_equal(access("/tmp/fsbox-test-nowhere", F_OK), -1);
+			plan_deinit(&plan);
+			script_free(script);
+		}
+	}
+}
+
 static void engines_own_failures_are_told(void **state)
 {
 	struct script *script = script_new(geteuid(), "echo ran");
@@ -564,6 +593,7 @@ int main(void)
 		cmocka_unit_test(R26_nothing_is_made_before_the_ledger_knows),
 		cmocka_unit_test(absent_where_nobody_can_create),
 		cmocka_unit_test(a_mask_whose_path_became_a_file),
+		cmocka_unit_test(R26_masks_that_lost_their_object),
 		cmocka_unit_test(engines_own_failures_are_told),
 	};
 

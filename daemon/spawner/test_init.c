@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/limits.h"
 #include "common/scope.h"
 #include "tests/test.h"
 #include "tests/unit/run_init.h"
@@ -475,6 +478,72 @@ static void fsboxd_death_does_not_end_the_job(void **state)
 	script_free(script);
 }
 
+/* ---- what cannot be killed ----------------------------------------------------------- */
+
+#define FUSE_BUFFER_BYTES 65536
+
+/* A file system that takes requests and never answers: whoever asked cannot even be killed. */
+static _Noreturn void serve_nothing(int fd)
+{
+	static union {
+		struct fuse_in_header header;
+		char bytes[FUSE_BUFFER_BYTES * 2];
+	} request;
+	struct {
+		struct fuse_out_header header;
+		struct fuse_init_out init;
+	} answer = { .init = { .major = FUSE_KERNEL_VERSION,
+			       .minor = FUSE_KERNEL_MINOR_VERSION,
+			       .max_write = 4096 } };
+
+	for (;;) {
+		if (read(fd, &request, sizeof(request)) < 0)
+			_exit(1);
+		if (request.header.opcode != FUSE_INIT)
+			continue;
+		answer.header.len = sizeof(answer);
+		answer.header.unique = request.header.unique;
+		if (write(fd, &answer, sizeof(answer)) < 0)
+			_exit(1);
+	}
+}
+
+static void R24_leftovers_are_not_waited_for(void **state)
+{
+	struct script *script = NULL;
+	int64_t begin = 0;
+	char options[128];
+	char hang[256];
+	pid_t server = 0;
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	if (geteuid() != 0 || fd < 0)
+		skip();
+	script = script_new(1234567, "stat hang/x >/dev/null & sleep 0.5; exit 3");
+	(void)snprintf(hang, sizeof(hang), "%s/hang", script->work);
+	(void)snprintf(options, sizeof(options),
+		       "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd);
+	assert_int_equal(mkdir(hang, 0755), 0);
+	assert_int_equal(mount("fsbox-test", hang, "fuse", MS_NOSUID | MS_NODEV, options), 0);
+	server = fork();
+	if (server == 0) {
+		(void)close(script->options.stdio[1]);
+		serve_nothing(fd);
+	}
+	(void)close(fd); /* when the server goes, everything it kept waiting fails */
+	begin = now_ms();
+	script_begin(script);
+	run_until_over(&script->run);
+	assert_in_range(now_ms() - begin, LIMIT_TEARDOWN_MS, LIMIT_TEARDOWN_MS + 4000);
+	assert_exited(&script->run, 3);
+	assert_int_equal(kill(server, SIGKILL), 0);
+	assert_int_equal(waitpid(server, NULL, 0), server);
+	script_end(script);
+	assert_int_equal(umount2(hang, MNT_DETACH), 0);
+	script_free(script);
+}
+
 static void nothing_runs_when_one_side_is_gone_before(void **state)
 {
 	(void)state;
@@ -518,6 +587,7 @@ int main(void)
 		cmocka_unit_test(detached_jobs_have_no_lifeline),
 		cmocka_unit_test(broker_death_does_not_end_the_job),
 		cmocka_unit_test(fsboxd_death_does_not_end_the_job),
+		cmocka_unit_test(R24_leftovers_are_not_waited_for),
 		cmocka_unit_test(nothing_runs_when_one_side_is_gone_before),
 	};
 

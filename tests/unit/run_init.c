@@ -108,7 +108,7 @@ void run_plan(struct plan *ret_plan, const char *work)
 static int make_args(const struct run_options *options)
 {
 	static const char *const plain_env[] = { "PATH=/usr/bin:/bin", NULL };
-	AUTO(buf_deinit) struct buf out = BUF_INIT(2 * LIMIT_ARGS_BYTES);
+	AUTO(buf_deinit) struct buf out = BUF_INIT((size_t)2 * LIMIT_ARGS_BYTES);
 	struct error err = ERROR_INIT;
 	int fd = -1;
 
@@ -380,6 +380,11 @@ bool run_until_started(struct run *run)
 {
 	serve(run, true);
 	return run->pipe.started;
+}
+
+void run_until_over(struct run *run)
+{
+	serve(run, false);
 }
 
 void run_end(struct run *run)

@@ -88,7 +88,10 @@ void run_begin(struct run *run, const struct run_options *options);
 /* Serve both sides until the command runs or never will; true when it runs. */
 bool run_until_started(struct run *run);
 
-/* Serve both sides until the end was told, or nobody is left to tell it; then reap. */
+/* Serve both sides until the end was told, or nobody is left to tell it. */
+void run_until_over(struct run *run);
+
+/* That, and then reap. */
 void run_end(struct run *run);
 
 /* A job of /bin/sh -c TEXT with its output in OUTPUT, in a work directory of its own. */
