@@ -90,8 +90,9 @@ int mount_work_remember(struct mount_work *work, int fd, struct error *err)
 	return 0;
 }
 
-/* The child NAME of DIR_FD, made when it is missing and DIR_FD is in a file system of ours. */
-static int open_or_make(const struct mount_work *work, int dir_fd, const char *name, bool directory)
+/* The child NAME of DIR_FD, made when it is missing and DIR_FD is in a file system of ours, or ANYWHERE. */
+static int open_or_make(const struct mount_work *work, int dir_fd, const char *name, bool directory,
+			bool anywhere)
 {
 	struct stat st;
 	int fd = mountapi_open(dir_fd, name, O_PATH, RESOLVE_IN_ROOT);
@@ -100,12 +101,12 @@ static int open_or_make(const struct mount_work *work, int dir_fd, const char *n
 		return fd;
 	if (fstat(dir_fd, &st) < 0)
 		return -1;
-	if (!own_filesystem(work, st.st_dev)) {
+	if (!anywhere && !own_filesystem(work, st.st_dev)) {
 		errno = ENOENT;
 		return -1;
 	}
 	if (directory) {
-		if (mkdirat(dir_fd, name, 0755) < 0)
+		if (mkdirat(dir_fd, name, anywhere ? 0700 : 0755) < 0)
 			return -1;
 	} else {
 		AUTO(auto_close)
@@ -117,8 +118,8 @@ static int open_or_make(const struct mount_work *work, int dir_fd, const char *n
 	return mountapi_open(dir_fd, name, O_PATH, RESOLVE_IN_ROOT);
 }
 
-int mount_work_mountpoint(const struct mount_work *work, int base_fd, const char *rel,
-			  bool directory)
+static int walk(const struct mount_work *work, int base_fd, const char *rel, bool directory,
+		bool anywhere)
 {
 	AUTO(auto_close) int at = fcntl(base_fd, F_DUPFD_CLOEXEC, 3);
 
@@ -134,11 +135,29 @@ int mount_work_mountpoint(const struct mount_work *work, int base_fd, const char
 		memcpy(name, rel, length);
 		name[length] = '\0';
 		rel += length;
-		next = open_or_make(work, at, name, directory || *rel != '\0');
+		next = open_or_make(work, at, name, directory || *rel != '\0', anywhere);
 		auto_close(&at);
 		at = next;
 	}
 	return steal_fd(&at);
+}
+
+int mount_work_mountpoint(const struct mount_work *work, int base_fd, const char *rel,
+			  bool directory)
+{
+	return walk(work, base_fd, rel, directory, false);
+}
+
+/* Whether what is seen around OP is a private directory of fsbox's, in which we may make things. */
+static bool stands_in_private(const struct mount_work *work, const struct plan_op *op)
+{
+	const struct plan_op *seen = NULL;
+
+	for (const struct plan_op *at = work->plan->ops; at < op; at++)
+		if (at->kind != PLAN_SYMLINK && at->kind != PLAN_SEAL && at->kind != PLAN_PIN &&
+		    path_covers(at->path, op->path))
+			seen = at;
+	return seen && seen->kind == PLAN_BIND && (seen->flags & PLAN_PRIVATE_SOURCE);
 }
 
 int mount_work_target(const struct mount_work *work, const struct plan_op *op, bool directory,
@@ -154,7 +173,9 @@ int mount_work_target(const struct mount_work *work, const struct plan_op *op, b
 	else
 		(void)snprintf(rel, sizeof(rel), "%s", op->path);
 
-	fd = mount_work_mountpoint(work, work->root_fd, rel, directory);
+	fd = walk(work, work->root_fd, rel, directory, false);
+	if (fd < 0 && errno == ENOENT && stands_in_private(work, op))
+		fd = walk(work, work->root_fd, rel, directory, true);
 	if (fd < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "mountpoint '%s'", op->path);
 	return fd;
