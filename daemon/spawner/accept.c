@@ -9,6 +9,7 @@
 #include "common/scope.h"
 #include "daemon/log.h"
 #include "daemon/spawner/brokerlink.h"
+#include "daemon/spawner/listener.h"
 #include "daemon/spawner/refusal.h"
 #include "daemon/spawner/spawner.h"
 
@@ -203,6 +204,8 @@ static void on_connection(uint32_t events, void *arg)
 		}
 		fd = accept4(spawner->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
+			(void)listener_note_senders(fd,
+						    NULL); /* without it its frames are refused */
 			handle_connection(spawner, fd);
 			continue;
 		}

@@ -78,6 +78,19 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/*
+ * End, after the last report. What the broker sent and nobody read would reset the connection, and
+ * the broker would see that before it sees the report.
+ */
+static _Noreturn void init_exit(const struct init *init, int status)
+{
+	char byte = 0;
+
+	while (recv(init->channel_fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
+		;
+	_exit(status);
+}
+
 /* Nothing was run and nothing is left: say so to both sides and end. */
 static _Noreturn void init_fail(const struct init *init, const struct error *err)
 {
@@ -87,7 +100,7 @@ static _Noreturn void init_fail(const struct init *init, const struct error *err
 	failure_set(&message.u.failure, err, init->stage);
 	report_send(init->channel_fd, &message, -1);
 	(void)report_write(init->report_fd, &message, NULL);
-	_exit(125);
+	init_exit(init, 125);
 }
 
 /* ---- before the first byte of the client's ------------------------------------------- */
@@ -457,7 +470,7 @@ static _Noreturn void init_end(const struct init *init, int status)
 	}
 	(void)report_write(init->report_fd, &message, NULL);
 	report_send(init->channel_fd, &message, -1);
-	_exit(0);
+	init_exit(init, 0);
 }
 
 static void init_reap(struct init *init)

@@ -35,10 +35,19 @@ static bool is_ours(int fd)
 	       address.sun_path[0] == '/';
 }
 
+int listener_note_senders(int fd, struct error *err)
+{
+	/* Bytes that come while this is off carry no sender for good, whoever asks later. */
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "SO_PASSCRED");
+	return 0;
+}
+
 int listener_adopt(int count, struct error *err)
 {
 	AUTO(auto_close) int found = -1;
 	int extra = 0;
+	int r = 0;
 
 	for (int fd = LISTEN_FIRST_FD; fd < LISTEN_FIRST_FD + count; fd++) {
 		if (is_ours(fd) && found < 0) {
@@ -55,6 +64,8 @@ int listener_adopt(int count, struct error *err)
 				 count);
 	if (fcntl(found, F_SETFL, fcntl(found, F_GETFL) | O_NONBLOCK) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "fcntl");
+	if ((r = listener_note_senders(found, err)) < 0)
+		return r;
 	return steal_fd(&found);
 }
 
@@ -98,6 +109,8 @@ int listener_open(const char *path, mode_t mode, gid_t gid, struct error *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "socket");
+	if ((r = listener_note_senders(fd, err)) < 0)
+		return r;
 
 	/* Nobody may connect before owner and mode are right. */
 	saved_mask = umask(0777);

@@ -25,4 +25,11 @@ int listener_adopt(int count, struct error *err);
  */
 int listener_open(const char *path, mode_t mode, gid_t gid, struct error *err);
 
+/*
+ * Have the kernel note the sender with every byte written to FD from now on (R2). Connections take
+ * this over from a listening socket; those that a service manager's socket had queued before it was
+ * ours need it by themselves, before the first look at them. Fails with ERR_SYSTEM.
+ */
+int listener_note_senders(int fd, struct error *err);
+
 #endif

@@ -15,6 +15,7 @@ ends early with Skip, and its name carries the number of the requirement it hold
 
 import atexit
 import contextlib
+import ctypes
 import functools
 import json
 import os
@@ -234,6 +235,8 @@ def as_user(user, function, *arguments, prepare=None):
                 os.setgroups(user.groups)
                 os.setresgid(user.gid, user.gid, user.gid)
                 os.setresuid(user.uid, user.uid, user.uid)
+                # As after exec; else even what may be asked of any process could not be read.
+                ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
             os.environ.clear()
             os.environ.update(user.environment())
             try:
@@ -535,11 +538,13 @@ def with_daemon(function, mode, daemons):
         daemon = make_daemon(mode)
         daemon.start(config="root-peers = serve\n" if mode == "root" else None)
         daemons[mode] = daemon
+    before = len(daemon.logged())
     try:
         function(daemon)
-    except AssertionError:
-        for line in daemon.logged().rstrip().split("\n")[-15:] if daemon.log else []:
-            print(f"#   fsboxd: {line}")
+    except Exception:
+        said = daemon.logged()
+        for line in said[before if len(said) >= before else 0:].rstrip().split("\n")[-15:]:
+            print(f"#   log: {line}")
         raise
 
 

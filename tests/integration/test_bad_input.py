@@ -255,6 +255,7 @@ class Running:
         equal(self.process.stdout.readline(), b"up\n")
 
     def beats(self):
+        wait_for(lambda: os.path.exists(f"{self.place}/beat"), 10, "the first beat")
         before = os.stat(f"{self.place}/beat").st_mtime_ns
         time.sleep(0.4)
         return os.stat(f"{self.place}/beat").st_mtime_ns != before
