@@ -74,6 +74,7 @@
 
 /* Waiting on another process, in milliseconds. */
 #define LIMIT_RESOLVE_MS 10000
+#define LIMIT_TEMPLATE_IDLE_MS 60000 /* a prepared mount tree that nobody used (R12) */
 #define LIMIT_SETUP_MS 30000
 #define LIMIT_FRAME_MS 30000   /* a frame once begun must be complete */
 #define LIMIT_HELLO_MS 10000   /* a connection must say hello */

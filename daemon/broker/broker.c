@@ -342,8 +342,8 @@ int broker_list_engines(const struct broker *broker, struct msg_engine_list *lis
 		bool supported;
 		const char *reason;
 	} engines[] = {
+		{ ENGINE_NATIVE, true, NULL },
 		{ ENGINE_BWRAP, true, NULL },
-		{ ENGINE_NATIVE, false, "this version of fsbox does not have it yet" },
 		{ ENGINE_SEATBELT, false, "macOS only" },
 	};
 
@@ -359,7 +359,7 @@ int broker_list_engines(const struct broker *broker, struct msg_engine_list *lis
 		engine->supported = engines[i].supported;
 		engine->available = engines[i].supported &&
 				    (broker->config.engines & (1u << engines[i].name)) != 0;
-		engine->is_default = engines[i].name == ENGINE_BWRAP;
+		engine->is_default = engines[i].name == engine_default(broker->config.engines);
 		if (reason == NULL && !engine->available)
 			reason = broker->config.engine_reason;
 		if (reason != NULL) {
@@ -374,8 +374,7 @@ int broker_list_engines(const struct broker *broker, struct msg_engine_list *lis
 int broker_list_unenforced(const struct broker *broker, struct string_list *list, struct error *err)
 {
 	static const char *const always[] = {
-		"engine bwrap: a mask that is replaced from outside is not put back while a job runs",
-		"engine bwrap: ancestors of denied and read-only paths in a writable tree can be renamed",
+		"a mask that is replaced from outside is not put back while a job runs",
 	};
 	int r = 0;
 

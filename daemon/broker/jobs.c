@@ -234,6 +234,7 @@ static void on_report(struct job *job, const struct report_message *report, int 
 	case REPORT_PLACEHOLDER_MADE:
 	case REPORT_PLACEHOLDER_SKIPPED:
 	case REPORT_PID1_UP:
+	case REPORT_BUILT:
 	case REPORT_KIND_COUNT:
 		break; /* for fsboxd */
 	}

@@ -42,16 +42,13 @@ static int choose_engine(struct settings *settings, const struct settings_input 
 	    !engine_parse(input->conf->default_engine, &engine))
 		engine = ENGINE_DEFAULT;
 	if (engine == ENGINE_DEFAULT)
-		engine = ENGINE_BWRAP;
+		engine = engine_default(input->config->engines);
 	settings->engine = engine;
 	if (engine == ENGINE_SEATBELT)
 		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
 				 "engine 'seatbelt' is for macOS only");
 	if (input->config->engines & (1u << engine))
 		return 0;
-	if (engine == ENGINE_NATIVE)
-		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
-				 "engine 'native' is not in this version; use 'bwrap'");
 	return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' does not work here: %s",
 			 engine_name(engine), input->config->engine_reason);
 }

@@ -20,6 +20,8 @@
 #include "common/scope.h"
 #include "daemon/spawner/engine.h"
 #include "daemon/spawner/inherit.h"
+#include "daemon/spawner/init.h"
+#include "daemon/spawner/native.h"
 #include "daemon/spawner/placeholder.h"
 #include "daemon/spawner/quote.h"
 #include "daemon/spawner/report.h"
@@ -30,6 +32,7 @@
 
 /* Above every number that a descriptor is given for good. */
 #define HIGH_FD 32
+#define PLACED_MAX 16
 
 struct builder {
 	const struct builder_input *input;
@@ -72,6 +75,12 @@ static int builder_shut(struct builder *builder, struct error *err)
 	(void)umask(077);
 	if (chdir("/") < 0)
 		return error_set(err, ERR_SYSTEM, errno, "chdir /");
+	return 0;
+}
+
+/* Holds the same. Read through the peer's pidfd. */
+static int builder_read_peer(struct builder *builder, struct error *err)
+{
 	builder->stage = "inherit";
 	return inherit_read(builder->input->peer_pid, builder->input->peer_pidfd, &builder->inherit,
 			    err);
@@ -85,44 +94,60 @@ static int place(int fd, int number, struct error *err)
 	return 0;
 }
 
-/*
- * Keep our own few descriptors, at the numbers of INIT_FD_*, and close all others. The numbers given
- * may be any, also those of each other: first all go out of the way.
- */
-static int builder_place_descriptors(struct builder *builder, struct error *err)
-{
-	const struct builder_input *input = builder->input;
-	AUTO(auto_close) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	AUTO(auto_close) int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct {
-		int fd;
-		int number;
-	} wanted[] = {
-		{ null_fd, STDIN_FILENO },           { null_fd, STDOUT_FILENO },
-		{ input->stderr_fd, STDERR_FILENO }, { input->report_fd, INIT_FD_REPORT },
-		{ input->go_fd, INIT_FD_GO },        { input->channel_fd, INIT_FD_CHANNEL },
-		{ input->init_fd, INIT_FD_SELF },    { dev_fd, INIT_FD_DEV },
-	};
-	int high[ARRAY_SIZE(wanted)];
+struct placed {
+	int fd;
+	int number;
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		high[i] = fcntl(wanted[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
-		if (high[i] < 0)
+/*
+ * Keep WANTED at their numbers, close all others. The numbers given may be any, also those of each
+ * other: first all go out of the way. An fd of -1 leaves its number closed.
+ */
+static int keep_descriptors(const struct placed *wanted, size_t count, struct error *err)
+{
+	int high[PLACED_MAX];
+	unsigned int next = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		high[i] = wanted[i].fd < 0 ? -1 : fcntl(wanted[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
+		if (wanted[i].fd >= 0 && high[i] < 0)
 			return error_set(err, ERR_SYSTEM, errno, "descriptor for %d",
 					 wanted[i].number);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		int r = place(high[i], wanted[i].number, err);
+	for (size_t i = 0; i < count; i++) {
+		unsigned int number = (unsigned int)wanted[i].number;
 
-		if (r < 0)
-			return r;
+		if (high[i] < 0)
+			continue;
+		if (number > next && syscall(SYS_close_range, next, number - 1, 0) < 0)
+			return error_set(err, ERR_SYSTEM, errno, "close other descriptors");
+		if (place(high[i], wanted[i].number, err) < 0)
+			return -(int)ERR_SYSTEM;
+		next = number + 1;
 	}
-	/* Their numbers belong to others by now; nothing is left to close. */
-	(void)steal_fd(&null_fd);
-	(void)steal_fd(&dev_fd);
-	if (syscall(SYS_close_range, (unsigned)INIT_FD_SETUP, (unsigned)INIT_FD_SETUP, 0) < 0 ||
-	    syscall(SYS_close_range, (unsigned)INIT_FD_DEV + 1, ~0u, 0) < 0)
+	if (syscall(SYS_close_range, next, ~0u, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "close other descriptors");
+	return 0;
+}
+
+/* For bwrap: our own few, at the numbers of INIT_FD_*. */
+static int builder_place_descriptors(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct placed wanted[] = {
+		{ null_fd, STDIN_FILENO },           { null_fd, STDOUT_FILENO },
+		{ input->stderr_fd, STDERR_FILENO }, { input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO },        { input->channel_fd, INIT_FD_CHANNEL },
+		{ null_fd, INIT_FD_SETUP }, /* taken, until it is made */
+		{ input->init_fd, INIT_FD_SELF },    { dev_fd, INIT_FD_DEV },
+	};
+
+	if (null_fd < 0 || dev_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open /dev");
+	if (keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
+		return -(int)ERR_SYSTEM;
 	builder->report_fd = INIT_FD_REPORT;
 	return 0;
 }
@@ -136,10 +161,8 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 static int builder_become(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
-	int r = inherit_raise(&builder->inherit, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	builder->stage = "identity";
 	/*
 	 * Before the peer's ids, so that at no moment the peer can look in; not earlier, since an ordinary
@@ -147,7 +170,11 @@ static int builder_become(struct builder *builder, struct error *err)
 	 */
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
-	if (input->switch_ids) {
+	if (input->switch_ids && input->engine == ENGINE_NATIVE) {
+		r = native_become(input->identity, err);
+		if (r < 0)
+			return r;
+	} else if (input->switch_ids) {
 		r = identity_become(input->identity, err);
 		if (r < 0)
 			return r;
@@ -367,32 +394,41 @@ static bool is_writable(const struct plan_op *op)
 	return false;
 }
 
-static int builder_write_setup(struct builder *builder, struct error *err)
+static int encode_setup(struct builder *builder, struct buf *out, struct error *err)
 {
 	const struct builder_input *input = builder->input;
-	AUTO(buf_deinit) struct buf out = BUF_INIT(LIMIT_PLAN_BYTES);
-	AUTO(auto_close) int fd = -1;
 	struct setup_header header = { .magic = SETUP_MAGIC, .engine = input->engine };
 	int r = 0;
 
 	builder->stage = "setup";
 	header.flags = (builder->plan.net == NET_HOST ? SETUP_NET_HOST : 0) |
 		       (input->detached ? SETUP_DETACHED : 0);
-	(void)buf_add(&out, &header, sizeof(header));
+	(void)buf_add(out, &header, sizeof(header));
 	for (size_t i = 0; i < builder->plan.count; i++) {
 		const struct plan_op *op = &builder->plan.ops[i];
 
 		if (!is_writable(op))
 			continue;
-		(void)buf_add_byte(&out, ACCESS_READ_WRITE);
-		(void)buf_add(&out, op->path, strlen(op->path) + 1);
+		(void)buf_add_byte(out, ACCESS_READ_WRITE);
+		(void)buf_add(out, op->path, strlen(op->path) + 1);
 		header.path_count++;
 	}
-	r = buf_check(&out, "setup of init", err);
+	r = buf_check(out, "setup of init", err);
 	if (r < 0)
 		return r;
-	header.size = (uint32_t)out.size;
-	memcpy(out.data, &header, sizeof(header));
+	header.size = (uint32_t)out->size;
+	memcpy(out->data, &header, sizeof(header));
+	return 0;
+}
+
+static int builder_write_setup(struct builder *builder, struct error *err)
+{
+	AUTO(buf_deinit) struct buf out = BUF_INIT(LIMIT_PLAN_BYTES);
+	AUTO(auto_close) int fd = -1;
+	int r = encode_setup(builder, &out, err);
+
+	if (r < 0)
+		return r;
 	r = sealed_create("fsbox setup", out.data, out.size, 0400, &fd, err);
 	if (r < 0)
 		return r;
@@ -431,20 +467,178 @@ static int builder_exec(struct builder *builder, struct error *err)
 	return error_set(err, ERR_ENGINE_UNAVAILABLE, errno, "execute %s", quote(path).text);
 }
 
+/* ---- the native engine ---------------------------------------------------------------- */
+
+/* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
+#define NATIVE_FD_USER (INIT_FD_DEV + 1)
+#define NATIVE_FD_MOUNT (INIT_FD_DEV + 2)
+#define NATIVE_FD_NET (INIT_FD_DEV + 3)
+#define NATIVE_FD_LAST NATIVE_FD_NET
+
+static int native_place(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct placed wanted[] = {
+		{ null_fd, STDIN_FILENO },
+		{ null_fd, STDOUT_FILENO },
+		{ null_fd, STDERR_FILENO },
+		{ input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO },
+		{ input->channel_fd, INIT_FD_CHANNEL },
+		{ open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), INIT_FD_DEV },
+		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
+		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
+		{ input->namespaces.net_ns_fd, NATIVE_FD_NET },
+	};
+
+	if (keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
+		return -(int)ERR_SYSTEM;
+	builder->report_fd = INIT_FD_REPORT;
+	return 0;
+}
+
+/*
+ * Holds: our own descriptors; in system mode the peer's ids and what mounting takes, in user mode nothing
+ * outside and everything inside a user namespace. Init gives that up before it reads a byte.
+ */
+static int native_enter_job(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	struct native_input native = {
+		.plan = input->plan,
+		.identity = input->identity,
+		.switch_ids = input->switch_ids,
+		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
+		.shared = input->shared,
+	};
+	int net = input->namespaces.net_ns_fd;
+	int r = 0;
+
+	builder->stage = NATIVE_STAGE_TEMPLATE;
+	if (native_still_valid(&native, err) != 1)
+		return -(int)err->kind;
+	r = native_enter(&native, NATIVE_FD_MOUNT, net < 0 ? net : NATIVE_FD_NET, err);
+	if (r < 0)
+		return r;
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
+	    syscall(SYS_close_range, (unsigned int)NATIVE_FD_USER, ~0u, 0) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "shut the job");
+	builder->stage = "inherit";
+	return inherit_limit(&builder->inherit, err);
+}
+
+static _Noreturn void native_run(struct builder *builder)
+{
+	struct buf setup = BUF_INIT(LIMIT_PLAN_BYTES);
+	struct error err = ERROR_INIT;
+	const struct builder_input *input = builder->input;
+	int r = 0;
+
+	/* The network first, where that takes being root: one with no way out is nobody's gain. */
+	builder->plan = *input->plan;
+	builder->inherit = *input->inherit;
+	if ((r = native_place(builder, &err)) == 0 &&
+	    (r = inherit_raise(&builder->inherit, &err)) == 0) {
+		builder->stage = "network";
+		if (input->switch_ids)
+			r = native_enter_network(input->namespaces.net_ns_fd < 0
+							 ? input->namespaces.net_ns_fd
+							 : NATIVE_FD_NET,
+						 &err);
+	}
+	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
+	    (r = native_enter_job(builder, &err)) == 0 &&
+	    (r = encode_setup(builder, &setup, &err)) == 0) {
+		const struct init_input init = {
+			.report_fd = INIT_FD_REPORT,
+			.go_fd = INIT_FD_GO,
+			.channel_fd = INIT_FD_CHANNEL,
+			.dev_fd = INIT_FD_DEV,
+			.setup = setup.data,
+			.setup_bytes = setup.size,
+		};
+
+		init_run(&init);
+	}
+	builder_fail(builder, &err);
+}
+
+/* ---- templates ------------------------------------------------------------------------ */
+
+static int template_place(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct placed wanted[] = {
+		{ null_fd, STDIN_FILENO },    { null_fd, STDOUT_FILENO },
+		{ null_fd, STDERR_FILENO },   { input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO }, { input->namespaces.user_ns_fd, NATIVE_FD_USER },
+	};
+
+	if (keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
+		return -(int)ERR_SYSTEM;
+	builder->report_fd = INIT_FD_REPORT;
+	return 0;
+}
+
+static int template_build(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	struct native_input native = {
+		.plan = &builder->plan,
+		.identity = input->identity,
+		.switch_ids = input->switch_ids,
+		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
+		.shared = input->shared,
+	};
+	struct report_message message;
+	int r = 0;
+
+	builder->stage = "mounts";
+	/* A user's own daemon may take the namespace only of a process that it could look into. */
+	if (!input->switch_ids && prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
+	r = native_build(&native, err);
+	if (r < 0)
+		return r;
+	report_begin(&message, REPORT_BUILT);
+	r = report_write(INIT_FD_REPORT, &message, err);
+	return r < 0 ? r : report_wait_go(INIT_FD_GO, err);
+}
+
+_Noreturn void builder_run_template(const struct builder_input *input)
+{
+	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
+	struct error err = ERROR_INIT;
+
+	if (builder_shut(&builder, &err) == 0 && template_place(&builder, &err) == 0 &&
+	    builder_become(&builder, &err) == 0 && builder_make_placeholders(&builder, &err) == 0 &&
+	    template_build(&builder, &err) == 0)
+		_exit(0);
+	builder_fail(&builder, &err);
+}
+
+/* ---- jobs ----------------------------------------------------------------------------- */
+
 _Noreturn void builder_run(const struct builder_input *input)
 {
 	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
 	struct error err = ERROR_INIT;
 	int r = builder_shut(&builder, &err);
 
+	if (r == 0 && input->engine == ENGINE_NATIVE)
+		native_run(&builder);
 	if (r == 0 && input->engine != ENGINE_BWRAP)
 		r = error_set(&err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' has no builder",
 			      engine_name(input->engine));
-	if (r == 0 && (r = builder_place_descriptors(&builder, &err)) == 0 &&
+	if (r == 0 && (r = builder_read_peer(&builder, &err)) == 0 &&
+	    (r = builder_place_descriptors(&builder, &err)) == 0 &&
+	    (r = inherit_raise(&builder.inherit, &err)) == 0 &&
 	    (r = builder_become(&builder, &err)) == 0 &&
 	    (r = builder_make_placeholders(&builder, &err)) == 0 &&
-	    (r = builder_write_setup(&builder, &err)) == 0 && /* takes the lowest free number */
-	    (r = builder_compile(&builder, &err)) == 0)
+	    (r = builder_compile(&builder, &err)) == 0 &&
+	    (r = builder_write_setup(&builder, &err)) == 0)
 		(void)builder_exec(&builder, &err);
 	builder_fail(&builder, &err);
 }

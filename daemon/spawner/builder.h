@@ -3,8 +3,11 @@
 #define FSBOX_DAEMON_SPAWNER_BUILDER_H
 
 /*
- * The leader of a job between fork and the engine: becomes the peer entirely, makes the
- * placeholders that the plan asks for, and turns into bwrap with our init as pid 1.
+ * What fsboxd forks for a job: becomes the peer entirely and turns into the sandbox.
+ *
+ *	bwrap   makes the placeholders that the plan asks for and becomes bwrap with our init as pid 1
+ *	native  enters the job's template and becomes its init; the template was made by another one,
+ *	        which made the placeholders
  *
  * It runs in a child of fsboxd that it never returns from. It may hang on a dead file system; fsboxd
  * then kills and abandons it. What it still holds is said at each step in builder.c.
@@ -14,6 +17,8 @@
 
 #include "common/plan.h"
 #include "daemon/identity.h"
+#include "daemon/spawner/inherit.h"
+#include "daemon/spawner/native.h"
 #include "proto/wire/spawnop.h"
 
 /*
@@ -29,6 +34,9 @@
  * @report_fd     pipe to fsboxd; @go_fd: pipe from fsboxd; @channel_fd: job channel
  * @stderr_fd     where the engine's own messages go (a memfd that fsboxd reads after a failure)
  * @switch_ids    system and root mode: become @identity; user mode: already that user
+ * @inherit       what was read from the peer already; native only: a job in a pid namespace of its own
+ *                cannot ask about processes outside
+ * @shared, @namespaces  native only: the template's; its user namespace is the daemon's own
  */
 struct builder_input {
 	const struct plan *plan;
@@ -48,10 +56,20 @@ struct builder_input {
 	int stderr_fd;
 	bool switch_ids;
 	bool detached;
+	const struct inherit *inherit;
+	struct native_shared *shared;
+	struct native_namespaces namespaces;
 };
 
 /* Does not return. Every failure is reported over report_fd as REPORT_FAILED before _exit(125). */
 _Noreturn void builder_run(const struct builder_input *input);
+
+/*
+ * The same for a template: placeholders, then the mounts, REPORT_BUILT, and the end once fsboxd has
+ * taken the namespace. Of @input only plan, identity, report_fd, go_fd, switch_ids, shared and the user
+ * namespace are looked at.
+ */
+_Noreturn void builder_run_template(const struct builder_input *input);
 
 /*
  * Read the static init program found at PATH into a sealed, executable memfd, done once when fsboxd

@@ -46,10 +46,10 @@ static void reset_signals(void)
 }
 
 /* Like fork(2), with a pidfd for the parent. */
-static pid_t fork_with_pidfd(int *ret_pidfd)
+static pid_t fork_with_pidfd(uint64_t flags, int *ret_pidfd)
 {
 	struct clone_args args = {
-		.flags = CLONE_PIDFD,
+		.flags = CLONE_PIDFD | flags,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 	};
@@ -60,8 +60,14 @@ static pid_t fork_with_pidfd(int *ret_pidfd)
 int child_start(struct children *children, struct child *child, child_main_fn *main, void *main_arg,
 		child_exit_fn *on_exit, void *arg, struct error *err)
 {
+	return child_clone(children, child, 0, main, main_arg, on_exit, arg, err);
+}
+
+int child_clone(struct children *children, struct child *child, uint64_t flags, child_main_fn *main,
+		void *main_arg, child_exit_fn *on_exit, void *arg, struct error *err)
+{
 	int pidfd = -1;
-	pid_t pid = fork_with_pidfd(&pidfd);
+	pid_t pid = fork_with_pidfd(flags, &pidfd);
 
 	if (pid < 0)
 		return error_set(err, ERR_SYSTEM, errno, "clone3");

@@ -57,6 +57,10 @@ struct children {
 int child_start(struct children *children, struct child *child, child_main_fn *main, void *main_arg,
 		child_exit_fn *on_exit, void *arg, struct error *err);
 
+/* The same, with namespaces of clone3(2) for the child: CLONE_NEWPID or 0. */
+int child_clone(struct children *children, struct child *child, uint64_t flags, child_main_fn *main,
+		void *main_arg, child_exit_fn *on_exit, void *arg, struct error *err);
+
 /* Send a signal; harmless when there is no process any more. */
 void child_signal(const struct child *child, int signo);
 

@@ -19,6 +19,7 @@
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/sweep.h"
+#include "daemon/spawner/template.h"
 #include "daemon/spawner/verify.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -66,11 +67,13 @@ static void job_free(struct job *job)
 
 	loop_disarm(&spawner->loop, &job->timer);
 	jobproc_release(job);
+	template_leave(job);
+	if (job->peer_pidfd >= 0)
+		(void)close(job->peer_pidfd);
 	if (job->plan_fd >= 0)
 		(void)close(job->plan_fd);
 	if (job->channel_fd >= 0)
 		closing_take_channel(&spawner->closing, job->channel_fd, job->identity.uid);
-	buf_deinit(&job->report_in);
 	quota_give(&spawner->quota, job->identity.uid, QUOTA_JOBS);
 	brokerlink_job_over(job->broker);
 	free(job);
@@ -133,13 +136,13 @@ static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_
 	job->plan_fd = steal_fd(&plan_fd);
 	job->channel_fd = ends[0];
 	job->leader = (struct child)CHILD_INIT;
-	job->report_fd = -1;
 	job->go_fd = -1;
 	job->stderr_fd = -1;
 	job->pid1_fd = -1;
 	job->report_source = (struct loop_source)LOOP_SOURCE_INIT;
 	job->pid1_source = (struct loop_source)LOOP_SOURCE_INIT;
-	buf_init(&job->report_in, sizeof(struct report_message));
+	job->report = (struct reportin)REPORTIN_INIT;
+	job->peer_pidfd = -1;
 	ret_fds[0] = steal_fd(&their_plan_fd);
 	ret_fds[1] = ends[1];
 	*ret_job = steal_ptr(&job);
@@ -184,21 +187,74 @@ static void on_open_too_long(void *arg)
 
 /* ---- starting ------------------------------------------------------------------------ */
 
-static int start_verified(struct job *job, const struct conn *conn, struct error *err)
+/* Placeholders of other jobs that this one's masks stand on must outlive it. */
+static void share_placeholders(const struct job *job, const struct plan *plan)
+{
+	struct ledger *ledger = job->spawner->ledger;
+
+	for (size_t i = 0; i < plan->count && ledger_count(ledger) > 0; i++)
+		ledger_share(ledger, job->id, job->identity.uid, plan->ops[i].path);
+}
+
+/* By bwrap: the plan is the leader's alone. */
+static int start_once(struct job *job, const void *bytes, size_t byte_count, struct error *err)
+{
+	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
+	int r = 0;
+
+	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
+	    (r = verify_plan(job->spawner, job->identity.uid, &plan, err)) < 0)
+		return r;
+	share_placeholders(job, &plan);
+	return jobproc_start(job, &plan, err);
+}
+
+/*
+ * By our own mounts: with the template of exactly this plan, verified when it was made, or with a new
+ * one. Everything after that begins in job_template_ready().
+ */
+static int start_prepared(struct job *job, const void *bytes, size_t byte_count, struct error *err)
 {
 	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
 	struct spawner *spawner = job->spawner;
+	struct template *template =
+		templates_find(&spawner->templates, &job->identity, bytes, byte_count);
 	int r = 0;
 
-	if ((r = verify_start(spawner, &job->start, err)) < 0 ||
-	    (r = verify_read(job->plan_fd, job->start.plan_bytes, &plan, err)) < 0 ||
+	if (template) {
+		template_wait(template, job);
+		return 0;
+	}
+	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
 	    (r = verify_plan(spawner, job->identity.uid, &plan, err)) < 0)
 		return r;
+	return template_build_take(&spawner->templates, job, bytes, byte_count, &plan, err);
+}
 
-	/* Placeholders of other jobs that this one's masks stand on must outlive it. */
-	for (size_t i = 0; i < plan.count && ledger_count(spawner->ledger) > 0; i++)
-		ledger_share(spawner->ledger, job->id, job->identity.uid, plan.ops[i].path);
-	return jobproc_start(job, &plan, conn->peer.pid, conn->peer.pidfd, err);
+void job_template_ready(struct job *job)
+{
+	struct error err = ERROR_INIT;
+
+	share_placeholders(job, &job->template->plan);
+	if (jobproc_start(job, &job->template->plan, &err) < 0)
+		job_fail(job, err.kind, "start", "%s", err.message);
+}
+
+static void job_begin(struct job *job)
+{
+	struct error err = ERROR_INIT;
+	const void *bytes = NULL;
+	size_t byte_count = 0;
+	int r = verify_map(job->plan_fd, job->start.plan_bytes, &bytes, &byte_count, &err);
+
+	if (r == 0)
+		r = job->start.engine == ENGINE_NATIVE
+			    ? start_prepared(job, bytes, byte_count, &err)
+			    : start_once(job, bytes, byte_count, &err);
+	if (bytes)
+		(void)munmap((void *)(uintptr_t)bytes, byte_count);
+	if (r < 0)
+		job_fail(job, err.kind, "verify", "%s", err.message);
 }
 
 void job_start(struct job *job, const struct conn *conn, const struct op_start *start)
@@ -208,12 +264,28 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 	job->start = *start;
 	job->state = JOB_STARTING;
 	loop_disarm(&job->spawner->loop, &job->timer);
-	if (start_verified(job, conn, &err) < 0) {
+	job->peer_pid = conn->peer.pid;
+	job->peer_pidfd = fcntl(conn->peer.pidfd, F_DUPFD_CLOEXEC, 0);
+	if (job->peer_pidfd < 0)
+		(void)error_set(&err, ERR_SYSTEM, errno, "dup");
+	if (job->peer_pidfd < 0 || verify_start(job->spawner, &job->start, &err) < 0)
 		job_fail(job, err.kind, "verify", "%s", err.message);
-		return;
-	}
-	(void)close(job->plan_fd);
-	job->plan_fd = -1;
+	else
+		job_begin(job);
+}
+
+void job_restart(struct job *job)
+{
+	struct template *template = job->template;
+
+	template_drop(template, "the host changed");
+	template_leave(job);
+	job->rebuilds++;
+	job->stale = false;
+	job->failed = false;
+	job->leader_gone = false;
+	job->state = JOB_STARTING;
+	job_begin(job);
 }
 
 /* ---- signals ------------------------------------------------------------------------- */
@@ -329,6 +401,7 @@ void job_finish(struct job *job)
 	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)
 		log_failure(&err, "placeholders of job %llu stay", (unsigned long long)job->id);
 	if (count > 0) {
+		templates_drop_placeholders(&job->spawner->templates, job->identity.uid);
 		sweep_start_take(job->spawner, job->id, &job->identity, gone, count, job_done, job);
 		return;
 	}

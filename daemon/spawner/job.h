@@ -20,23 +20,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/buf.h"
 #include "common/error.h"
 #include "daemon/identity.h"
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/loop.h"
+#include "daemon/spawner/reportin.h"
 #include "proto/wire/eventop.h"
 #include "proto/wire/spawnop.h"
 
 struct brokerlink;
 struct conn;
 struct spawner;
+struct template;
 
 /*
  * @broker        whose it is; kept while the job is
  * @identity      as whom it runs: the broker's without the groups that jobs lose
  * @plan_fd       open: the plan memfd; @channel_fd: init's end of the job channel
- * @report_fd     starting and later: what builder and init report; @report_in: a part of a message
+ * @report        starting and later: what builder and init report
  * @go_fd         where GO bytes go
  * @stderr_fd     the engine's own words, for the message when it fails
  * @leader        the process we started
@@ -47,6 +48,10 @@ struct spawner;
  * @failed        it will not run: @failure says why
  * @timed_out, @killed  why it is ending; killed: by request, with SIGKILL
  * @record        as reported, later as told
+ * @peer_pid, @peer_pidfd  the process that asked for it, while it starts
+ * @template      native: waited for, or entered by a leader that is not pid 1 yet
+ * @leader_is_pid1  native, but in user mode
+ * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
 struct job {
 	struct spawner *spawner;
@@ -61,11 +66,10 @@ struct job {
 
 	struct child leader;
 	bool leader_gone;
-	int report_fd;
+	struct reportin report;
 	int go_fd;
 	int stderr_fd;
 	struct loop_source report_source;
-	struct buf report_in;
 	pid_t pid1;
 	int pid1_fd;
 	struct loop_source pid1_source;
@@ -83,6 +87,13 @@ struct job {
 	uint64_t started_real_ms; /* CLOCK_REALTIME */
 	struct failure failure;
 	struct exit_record record;
+	pid_t peer_pid;
+	int peer_pidfd;
+	struct template *template;
+	struct job *next_waiter; /* template.waiters */
+	bool leader_is_pid1;
+	bool stale;
+	unsigned int rebuilds;
 	struct job *next; /* spawner.jobs[] */
 };
 
@@ -97,6 +108,12 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
  * opened for. A failure ends the job; the broker is told by LINK_JOB_FAILED.
  */
 void job_start(struct job *job, const struct conn *conn, const struct op_start *start);
+
+/* Native: the job's template is ready; its leader is started. A failure ends the job. */
+void job_template_ready(struct job *job);
+
+/* Native: nothing is left of a start that found its template stale; begin again with a new one. */
+void job_restart(struct job *job);
 
 /* An open job will not be started. Tells nobody. */
 void job_abandon(struct job *job);

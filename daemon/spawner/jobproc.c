@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,16 +14,22 @@
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/inherit.h"
+#include "daemon/spawner/netpool.h"
 #include "daemon/spawner/procfs.h"
 #include "daemon/spawner/quote.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
+#include "daemon/spawner/template.h"
 
 /* What an engine may say on stderr; it cannot make the file longer. */
 #define STDERR_BYTES 4096
 
 /* Reads of one job's reports before others have their turn. */
 #define READS_PER_TURN 8
+
+/* Native: how often a job begins again because the host changed under its template (R10). */
+#define REBUILDS_MAX 3
 
 /* Processes below the leader that are looked at; bwrap has one. */
 #define CHILDREN_LOOKED_AT 16
@@ -138,12 +145,35 @@ static void on_pid1_end(uint32_t events, void *arg)
 	loop_remove(&job->spawner->loop, &job->pid1_source);
 
 	/* All it said is in the pipe by now. */
-	while (job->report_fd >= 0 && read_reports(job))
+	while (read_reports(job))
 		continue;
 	if (job->started)
 		job_finish(job);
 	else
 		look_for_end(job);
+}
+
+/* PIDFD is the job's pid 1, and the job's from now on. */
+static int adopt_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err)
+{
+	int r = loop_add(&job->spawner->loop, &job->pid1_source, *pidfd, EPOLLIN, on_pid1_end, job,
+			 err);
+
+	if (r < 0)
+		return r;
+	job->pid1_fd = steal_fd(pidfd);
+	job->pid1 = pid;
+	return 0;
+}
+
+/* Native, where fsboxd itself made the pid namespace: pid 1 is the leader. */
+static int leader_is_pid1(struct job *job, struct error *err)
+{
+	AUTO(auto_close) int pidfd = fcntl(job->leader.pidfd, F_DUPFD_CLOEXEC, 0);
+
+	if (pidfd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "dup");
+	return adopt_pid1(job, job->leader.pid, &pidfd, err);
 }
 
 static int find_pid1(struct job *job, struct error *err)
@@ -154,17 +184,10 @@ static int find_pid1(struct job *job, struct error *err)
 	for (size_t i = 0; i < count; i++) {
 		bool is_init = false;
 		AUTO(auto_close) int pidfd = open_descendant(job, children[i], &is_init);
-		int r = 0;
 
 		if (pidfd < 0 || !is_init)
 			continue;
-		r = loop_add(&job->spawner->loop, &job->pid1_source, pidfd, EPOLLIN, on_pid1_end,
-			     job, err);
-		if (r < 0)
-			return r;
-		job->pid1_fd = steal_fd(&pidfd);
-		job->pid1 = children[i];
-		return 0;
+		return adopt_pid1(job, children[i], &pidfd, err);
 	}
 	return error_set(err, ERR_SETUP_FAILED, 0, "the job's init is not below its engine");
 }
@@ -202,16 +225,29 @@ static void take_made(struct job *job, const struct report_placeholder *what)
 		job_fail(job, err.kind, "placeholder", "%s", err.message);
 }
 
+/* Init has what it needs: nothing is kept for another try. */
+static void settled(struct job *job)
+{
+	template_leave(job);
+	auto_close(&job->channel_fd);
+	job->channel_fd = -1;
+	auto_close(&job->plan_fd);
+	job->plan_fd = -1;
+	auto_close(&job->peer_pidfd);
+	job->peer_pidfd = -1;
+}
+
 static void take_up(struct job *job)
 {
 	struct link_message message;
 	struct error err = ERROR_INIT;
 
-	if (find_pid1(job, &err) < 0) {
+	if ((job->leader_is_pid1 ? leader_is_pid1(job, &err) : find_pid1(job, &err)) < 0) {
 		job_fail(job, err.kind, "init", "%s", err.message);
 		return;
 	}
 	job->up = true;
+	settled(job);
 	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
 	message.u.up.pid = job->pid1;
 	brokerlink_send_take(job->broker, &message, NULL, 0);
@@ -264,6 +300,7 @@ static bool may_report(const struct job *job, enum report_kind kind)
 		return !job->started;
 	case REPORT_EXITED:
 		return job->started && !job->exited;
+	case REPORT_BUILT:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -299,9 +336,13 @@ static void take_report(struct job *job, const struct report_message *report)
 	case REPORT_STARTED:
 		take_started(job);
 		break;
+	case REPORT_BUILT: /* only templates are */
+		break;
 	case REPORT_FAILED:
 		job->failure = report->u.failure;
 		job->failed = true;
+		job->stale = job->template && job->failure.kind == ERR_PATH_NOT_FOUND &&
+			     strcmp(job->failure.stage, NATIVE_STAGE_TEMPLATE) == 0;
 		job_fail(job, ERR_SETUP_FAILED, NULL, "reported");
 		break;
 	case REPORT_EXITED:
@@ -312,60 +353,34 @@ static void take_report(struct job *job, const struct report_message *report)
 	}
 }
 
-/* Take complete messages from job->report_in. False: garbage. */
-static bool take_messages(struct job *job, struct error *err)
+static void on_message(const struct report_message *report, void *arg)
 {
-	while (job->report_in.size >= 2 * sizeof(uint32_t)) {
-		struct report_message report;
-		uint32_t size = 0;
-		uint32_t kind = 0;
-
-		memcpy(&size, job->report_in.data, sizeof(size));
-		memcpy(&kind, job->report_in.data + sizeof(size), sizeof(kind));
-		if (size < 2 * sizeof(uint32_t) || size > sizeof(report) ||
-		    size != report_message_size((enum report_kind)kind))
-			return error_set(err, ERR_BAD_FRAME, 0, "of impossible size") == 0;
-		if (job->report_in.size < size)
-			return true;
-		memset(&report, 0, sizeof(report));
-		memcpy(&report, job->report_in.data, size);
-		buf_consume(&job->report_in, size);
-		if (report_message_check(&report, size, err) < 0)
-			return false;
-		take_report(job, &report);
-	}
-	return true;
+	take_report(arg, report);
 }
 
 static void close_report(struct job *job)
 {
 	loop_remove(&job->spawner->loop, &job->report_source);
-	if (job->report_fd >= 0)
-		(void)close(job->report_fd);
-	job->report_fd = -1;
-	buf_deinit(&job->report_in);
+	reportin_deinit(&job->report);
 }
 
-/* False: nothing more to read now, or ever (then report_fd is -1). */
+/* False: nothing more to read now, or ever (then the pipe is closed). */
 static bool read_reports(struct job *job)
 {
 	struct error err = ERROR_INIT;
-	size_t room = sizeof(struct report_message) - job->report_in.size;
-	void *to = buf_reserve(&job->report_in, room);
-	ssize_t got = to ? read(job->report_fd, to, room) : -1;
 
-	if (!to || (got < 0 && (errno == EAGAIN || errno == EINTR)))
-		return false;
-	if (got <= 0) {
-		close_report(job);
-		return false;
-	}
-	buf_commit(&job->report_in, (size_t)got);
-	if (take_messages(job, &err))
+	switch (reportin_read(&job->report, &err)) {
+	case REPORTIN_MORE:
 		return true;
-
-	/* Whoever writes there is not init, or not any more: a job that runs is lost. */
-	job_fail(job, ERR_SETUP_FAILED, "report", "a report is not one: %s", err.message);
+	case REPORTIN_LATER:
+		return false;
+	case REPORTIN_GARBAGE:
+		/* Whoever writes there is not init, or not any more: a job that runs is lost. */
+		job_fail(job, ERR_SETUP_FAILED, "report", "a report is not one: %s", err.message);
+		break;
+	case REPORTIN_END:
+		break;
+	}
 	close_report(job);
 	return false;
 }
@@ -405,7 +420,7 @@ static void on_leader_exit(int status, void *arg)
 	struct job *job = arg;
 
 	job->leader_gone = true;
-	while (job->report_fd >= 0 && read_reports(job))
+	while (read_reports(job))
 		continue;
 
 	/* With pid 1 known the job goes on without it. */
@@ -420,8 +435,13 @@ static void on_leader_exit(int status, void *arg)
  */
 static void look_for_end(struct job *job)
 {
-	if (job->started || !job->leader_gone || job->report_fd >= 0)
+	if (job->started || !job->leader_gone || job->report.fd >= 0)
 		return;
+	if (job->stale && job->rebuilds < REBUILDS_MAX) {
+		jobproc_release(job);
+		job_restart(job);
+		return;
+	}
 	if (!job->failed)
 		job_fail(job, ERR_SETUP_FAILED, "init", "ended before the command ran");
 	job_finish(job);
@@ -437,7 +457,7 @@ static int engine_stderr(struct error *err)
 	return steal_fd(&fd);
 }
 
-static int make_pipe(int *ret_read, int *ret_write, bool read_is_ours, struct error *err)
+int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *err)
 {
 	int ends[2];
 
@@ -445,55 +465,90 @@ static int make_pipe(int *ret_read, int *ret_write, bool read_is_ours, struct er
 		return error_set(err, ERR_SYSTEM, errno, "pipe");
 	*ret_read = ends[0];
 	*ret_write = ends[1];
-	if (fcntl(ends[read_is_ours ? 0 : 1], F_SETFL, O_NONBLOCK) < 0)
+	if (fcntl(ours == PIPE_READ_OURS ? ends[0] : ends[1], F_SETFL, O_NONBLOCK) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "fcntl");
 	return 0;
 }
 
-int jobproc_start(struct job *job, const struct plan *plan, pid_t peer_pid, int peer_pidfd,
-		  struct error *err)
+static int start_leader(struct job *job, struct builder_input *input, struct error *err)
 {
 	struct spawner *spawner = job->spawner;
-	AUTO(auto_close) int their_report_fd = -1;
-	AUTO(auto_close) int their_go_fd = -1;
-	struct builder_input input;
+	AUTO(auto_close) int net_fd = -1;
+	struct inherit inherit;
 	int r = 0;
 
-	if ((r = make_pipe(&job->report_fd, &their_report_fd, true, err)) < 0 ||
-	    (r = make_pipe(&their_go_fd, &job->go_fd, false, err)) < 0 ||
-	    (r = job->stderr_fd = engine_stderr(err)) < 0)
-		goto fail;
-	r = loop_add(&spawner->loop, &job->report_source, job->report_fd, EPOLLIN, on_report, job,
-		     err);
-	if (r < 0)
-		goto fail;
+	if (!job->template)
+		return child_start(&spawner->children, &job->leader, leader_main, input,
+				   on_leader_exit, job, err);
 
-	input = (struct builder_input){
+	r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err);
+	if (r < 0)
+		return r;
+	net_fd = input->plan->net == NET_HOST ? -1 : netpool_take(&spawner->netpool);
+	input->inherit = &inherit;
+	input->shared = job->template->shared;
+	input->namespaces = (struct native_namespaces){
+		.user_ns_fd = spawner->user_ns_fd,
+		.mount_ns_fd = job->template->mount_ns_fd,
+		.net_ns_fd = input->plan->net == NET_HOST ? NATIVE_NET_HOST : net_fd,
+	};
+	/* In user mode the user namespace must be entered first: pid 1 is then a child of the leader. */
+	job->leader_is_pid1 = spawner->mode != MODE_USER;
+	return child_clone(&spawner->children, &job->leader, job->leader_is_pid1 ? CLONE_NEWPID : 0,
+			   leader_main, input, on_leader_exit, job, err);
+}
+
+static struct builder_input input_of(const struct job *job, const struct plan *plan)
+{
+	const struct spawner *spawner = job->spawner;
+
+	return (struct builder_input){
 		.plan = plan,
 		.identity = &job->identity,
 		.mode = spawner->mode,
 		.engine = (enum engine_kind)job->start.engine,
 		.limits = job->start.limits,
-		.peer_pid = peer_pid,
-		.peer_pidfd = peer_pidfd,
+		.peer_pid = job->peer_pid,
+		.peer_pidfd = job->peer_pidfd,
 		.mask_dir = spawner->paths.mask_dir,
 		.mask_file = spawner->paths.mask_file,
 		.init_fd = spawner->init_fd,
-		.report_fd = their_report_fd,
-		.go_fd = their_go_fd,
 		.channel_fd = job->channel_fd,
 		.stderr_fd = job->stderr_fd,
 		.switch_ids = spawner->mode != MODE_USER,
 		.detached = job->start.detached != 0,
 	};
-	r = child_start(&spawner->children, &job->leader, leader_main, &input, on_leader_exit, job,
-			err);
+}
+
+int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
+{
+	struct spawner *spawner = job->spawner;
+	AUTO(auto_close) int their_report_fd = -1;
+	AUTO(auto_close) int their_go_fd = -1;
+	struct builder_input input;
+	int our_report_fd = -1;
+	int r = pipe_make(&our_report_fd, &their_report_fd, PIPE_READ_OURS, err);
+
+	reportin_init_take(&job->report, our_report_fd, on_message, job);
+	if (r < 0 || (r = pipe_make(&their_go_fd, &job->go_fd, PIPE_WRITE_OURS, err)) < 0 ||
+	    (r = job->stderr_fd = engine_stderr(err)) < 0)
+		goto fail;
+	r = loop_add(&spawner->loop, &job->report_source, job->report.fd, EPOLLIN, on_report, job,
+		     err);
 	if (r < 0)
 		goto fail;
 
-	/* Not the last descriptor of the channel, and of what its queue holds: the leader has one. */
-	(void)close(job->channel_fd);
-	job->channel_fd = -1;
+	input = input_of(job, plan);
+	input.report_fd = their_report_fd;
+	input.go_fd = their_go_fd;
+	r = start_leader(job, &input, err);
+	if (r < 0)
+		goto fail;
+
+	/* Not the last descriptor of the channel, and of what its queue holds: the leader has one. With a
+	 * template it may have to be given to another leader. */
+	if (!job->template)
+		settled(job);
 	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_setup_too_long, job);
 	return 0;
 

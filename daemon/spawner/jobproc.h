@@ -15,11 +15,15 @@
 struct job;
 
 /*
- * Fork the leader for a verified PLAN on behalf of the process PEER_PID. Consumes the job's channel.
- * Fails with ERR_SYSTEM; nothing runs then.
+ * Fork the leader for a verified PLAN, which is the template's if the job has one. Closes the job's
+ * channel, plan and peer_pidfd as soon as they are not needed for another try. Fails with ERR_SYSTEM or
+ * ERR_SETUP_FAILED; nothing runs then.
  */
-int jobproc_start(struct job *job, const struct plan *plan, pid_t peer_pid, int peer_pidfd,
-		  struct error *err);
+int jobproc_start(struct job *job, const struct plan *plan, struct error *err);
+
+/* A pipe whose end that is ours is non-blocking. Fails with ERR_SYSTEM; what was made is in RET_*. */
+enum pipe_ours { PIPE_READ_OURS, PIPE_WRITE_OURS };
+int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *err);
 
 /* Kill whatever is known of the job; how it ended is noticed as usual, or given up on in time. */
 void jobproc_kill(struct job *job);

@@ -20,6 +20,7 @@
 #include "daemon/spawner/engine.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/listener.h"
+#include "daemon/spawner/nativeprobe.h"
 #include "daemon/spawner/notify.h"
 
 uint64_t spawner_real_ms(void)
@@ -67,6 +68,8 @@ static void reload(struct spawner *spawner)
 	limits = config_quota_limits(&spawner->config);
 	quota_set_limits(&spawner->quota, &limits);
 	log_set_level((enum log_level)spawner->config.host.log_level);
+	/* What was verified before was verified against the old one. */
+	templates_drop_all(&spawner->templates, "the configuration changed");
 	log_write(LOG_INFO, "configuration read again");
 }
 
@@ -201,27 +204,67 @@ static int open_socket(struct spawner *spawner, int listen_count, struct error *
 	return 0;
 }
 
+/* As whom to try: root's namespaces say nothing about those of others. */
+static struct identity probe_identity(const struct spawner *spawner)
+{
+	if (spawner->mode == MODE_SYSTEM)
+		return (struct identity){ .uid = FSBOX_RECORDER_UID, .gid = FSBOX_RECORDER_UID };
+	return (struct identity){ .uid = geteuid(), .gid = getegid() };
+}
+
+static int prepare_native(struct spawner *spawner, const struct identity *identity,
+			  struct error *err)
+{
+	if (spawner->options.unavailable)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "FSBOX_FORCE_UNAVAILABLE is set");
+	if (spawner->mode == MODE_USER) {
+		spawner->user_ns_fd = nativeprobe_user_namespace(identity, err);
+		if (spawner->user_ns_fd < 0) {
+			spawner->user_ns_fd = -1;
+			return -(int)ERR_ENGINE_UNAVAILABLE;
+		}
+	}
+	return nativeprobe_run(identity, spawner->user_ns_fd, err);
+}
+
 static int prepare_engines(struct spawner *spawner, struct error *err)
 {
-	struct identity ordinary = { .uid = FSBOX_RECORDER_UID, .gid = FSBOX_RECORDER_UID };
+	struct identity identity = probe_identity(spawner);
 	struct engine_probe probe = {
 		.init_fd = spawner->init_fd,
-		.identity = spawner->mode == MODE_SYSTEM ? &ordinary : NULL,
+		.identity = spawner->mode == MODE_SYSTEM ? &identity : NULL,
 		.unavailable = spawner->options.unavailable,
 	};
+	struct error no_native = ERROR_INIT;
 	struct engine_info info;
 
+	if (prepare_native(spawner, &identity, &no_native) == 0)
+		spawner->engines |= 1u << ENGINE_NATIVE;
+	else
+		log_failure(&no_native, "engine native is not available");
 	engine_probe(ENGINE_BWRAP, &probe, &info);
 	if (info.available)
-		spawner->engines = 1u << ENGINE_BWRAP;
+		spawner->engines |= 1u << ENGINE_BWRAP;
 	else
 		log_write(LOG_WARNING, "engine bwrap is not available: %s", info.reason);
-	(void)snprintf(spawner->engine_reason, sizeof(spawner->engine_reason), "%s", info.reason);
-	if (!info.available && spawner->options.required)
+	(void)snprintf(spawner->engine_reason, sizeof(spawner->engine_reason), "%.120s%s%.100s",
+		       no_native.kind ? no_native.message : "",
+		       no_native.kind && !info.available ? "; bwrap: " : "",
+		       info.available ? "" : info.reason);
+	if (spawner->engines == 0 && spawner->options.required)
 		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
 				 "FSBOX_SANDBOX_REQUIRED is set and no engine works: %s",
-				 info.reason);
+				 spawner->engine_reason);
 	return 0;
+}
+
+static int prepare_templates(struct spawner *spawner, struct error *err)
+{
+	if ((spawner->engines & 1u << ENGINE_NATIVE) == 0)
+		return 0;
+	netpool_init(&spawner->netpool, &spawner->loop, &spawner->children,
+		     spawner->config.host.net_pool, spawner->user_ns_fd);
+	return templates_init(&spawner->templates, spawner, err);
 }
 
 static int prepare_roles(struct spawner *spawner, struct error *err)
@@ -282,7 +325,8 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 			       err)) < 0 ||
 	    (r = take_locks(spawner, listen_count == 0, err)) < 0 ||
 	    (r = prepare_own_paths(spawner, err)) < 0 || (r = prepare_roles(spawner, err)) < 0 ||
-	    (r = prepare_engines(spawner, err)) < 0 || (r = watch_signals(spawner, err)) < 0)
+	    (r = prepare_engines(spawner, err)) < 0 || (r = watch_signals(spawner, err)) < 0 ||
+	    (r = prepare_templates(spawner, err)) < 0)
 		return r;
 	return open_socket(spawner, listen_count, err);
 }
@@ -342,11 +386,14 @@ void spawner_deinit(struct spawner *spawner)
 
 	/* Closing the links tells the brokers: they see their jobs through and end. */
 	jobs_deinit(spawner);
+	templates_deinit(&spawner->templates);
+	netpool_deinit(&spawner->netpool);
 	brokerlinks_deinit(spawner);
 	recorderlink_deinit(&spawner->recorder);
 	loop_remove(&spawner->loop, &spawner->signal_source);
 	close_one(&spawner->signal_fd);
 	close_one(&spawner->init_fd);
+	close_one(&spawner->user_ns_fd);
 	close_one(&spawner->broker_exec_fd);
 	loop_deinit(&spawner->loop);
 	spawner->ledger = ledger_free(spawner->ledger);

@@ -21,11 +21,13 @@
 #include "daemon/spawner/config.h"
 #include "daemon/spawner/ledger.h"
 #include "daemon/spawner/loop.h"
+#include "daemon/spawner/netpool.h"
 #include "daemon/spawner/options.h"
 #include "daemon/spawner/paths.h"
 #include "daemon/spawner/peer.h"
 #include "daemon/spawner/quota.h"
 #include "daemon/spawner/recorderlink.h"
+#include "daemon/spawner/template.h"
 
 struct brokerlink;
 struct job;
@@ -35,6 +37,7 @@ struct job;
 /*
  * @own_deny, @own_read_only  paths that every plan must keep (R25)
  * @init_fd                   sealed memfd of the static init
+ * @user_ns_fd                user mode: the user namespace that native jobs live in; else -1
  * @broker_exec_fd            O_PATH of fsbox-broker, so that only this binary is ever started
  * @socket_made               we made it, so we remove it
  * @announced                 the recorder was told that we run
@@ -56,12 +59,15 @@ struct spawner {
 	struct ledger *ledger;
 	struct recorderlink recorder;
 	struct closing closing;
+	struct templates templates;
+	struct netpool netpool;
 
 	int lock_fd;
 	int socket_lock_fd;
 	int listen_fd;
 	int signal_fd;
 	int init_fd;
+	int user_ns_fd;
 	int broker_exec_fd;
 	bool socket_made;
 	bool announced;
@@ -88,12 +94,13 @@ struct spawner {
 	uint32_t refusal_tokens;
 };
 
-#define SPAWNER_INIT                                                                   \
-	{                                                                              \
-		.loop = LOOP_INIT, .recorder = RECORDERLINK_INIT, .lock_fd = -1,       \
-		.socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1, .init_fd = -1, \
-		.broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,               \
-		.signal_source = LOOP_SOURCE_INIT,                                     \
+#define SPAWNER_INIT                                                                              \
+	{                                                                                         \
+		.loop = LOOP_INIT, .recorder = RECORDERLINK_INIT, .lock_fd = -1,                  \
+		.socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1, .init_fd = -1,            \
+		.broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,                          \
+		.signal_source = LOOP_SOURCE_INIT, .user_ns_fd = -1, .templates = TEMPLATES_INIT, \
+		.netpool = NETPOOL_INIT,                                                          \
 	}
 
 /*

@@ -53,6 +53,7 @@ static int announce(enum report_kind kind, const struct report_placeholder *what
 		told->skipped_count++;
 		return 0;
 	case REPORT_PID1_UP:
+	case REPORT_BUILT:
 	case REPORT_STARTED:
 	case REPORT_FAILED:
 	case REPORT_EXITED:

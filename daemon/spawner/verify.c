@@ -13,7 +13,8 @@
 /* Where private caches are below, whatever the home: a name that nobody but fsbox uses. */
 #define PRIVATE_PLACE "/.cache/fsbox"
 
-int verify_read(int plan_fd, size_t plan_bytes, struct plan *ret_plan, struct error *err)
+int verify_map(int plan_fd, size_t plan_bytes, const void **ret_bytes, size_t *ret_count,
+	       struct error *err)
 {
 	const void *data = NULL;
 	size_t size = 0;
@@ -21,12 +22,14 @@ int verify_read(int plan_fd, size_t plan_bytes, struct plan *ret_plan, struct er
 
 	if (r < 0)
 		return r;
-	r = size == plan_bytes
-		    ? plan_decode(ret_plan, data, size, err)
-		    : error_set(err, ERR_BAD_FRAME, 0, "the plan has %zu bytes, %zu were announced",
-				size, plan_bytes);
-	(void)munmap((void *)(uintptr_t)data, size);
-	return r;
+	if (size != plan_bytes) {
+		(void)munmap((void *)(uintptr_t)data, size);
+		return error_set(err, ERR_BAD_FRAME, 0,
+				 "the plan has %zu bytes, %zu were announced", size, plan_bytes);
+	}
+	*ret_bytes = data;
+	*ret_count = size;
+	return 0;
 }
 
 /* The directory of private caches that SOURCE lies below, as length of its name; 0: none. */

@@ -17,13 +17,15 @@
 struct spawner;
 
 /*
- * Read the plan from PLAN_FD, a memfd that fsboxd made and the broker filled and sealed.
+ * Map the plan in PLAN_FD, a memfd that fsboxd made and the broker filled and sealed.
  *
  * @plan_bytes  as announced: must be the file's size
+ * @ret_bytes   the caller munmap()s @ret_count bytes
  *
- * Fails with ERR_BAD_FRAME (size, seals, contents) or ERR_NOMEM.
+ * Fails with ERR_BAD_FRAME (size, seals) or ERR_SYSTEM.
  */
-int verify_read(int plan_fd, size_t plan_bytes, struct plan *ret_plan, struct error *err);
+int verify_map(int plan_fd, size_t plan_bytes, const void **ret_bytes, size_t *ret_count,
+	       struct error *err);
 
 /*
  * Whether a job of UID may have PLAN. Fails with ERR_POLICY_INVALID, ERR_NOT_AUTHORIZED or

@@ -84,6 +84,7 @@ size_t report_message_size(enum report_kind kind)
 		return SIZE_WITH(report_message, exited);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
+	case REPORT_BUILT:
 		return SIZE_BARE(report_message);
 	case REPORT_KIND_COUNT:
 		break;
@@ -373,6 +374,7 @@ int report_message_check(const struct report_message *message, size_t size, stru
 		return exit_record_check(&message->u.exited, err);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
+	case REPORT_BUILT:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -414,6 +416,11 @@ static const char *const job_state_names[] = { "unknown", "open", "starting", "r
 
 #define NAME_OF(names, value) \
 	((size_t)(value) < ARRAY_SIZE(names) ? (names)[(size_t)(value)] : "unknown")
+
+enum engine_kind engine_default(uint32_t engines)
+{
+	return engines & 1u << ENGINE_NATIVE ? ENGINE_NATIVE : ENGINE_BWRAP;
+}
 
 const char *engine_name(enum engine_kind engine)
 {

@@ -241,6 +241,7 @@ enum report_kind {
 	REPORT_STARTED,                /* exec of the command succeeded; on the channel + [pidfd] */
 	REPORT_FAILED,                 /* nothing was run, nothing is left */
 	REPORT_EXITED,                 /* nothing runs any more */
+	REPORT_BUILT, /* a template stands ready; waits for a GO byte while fsboxd takes it */
 	REPORT_KIND_COUNT,
 };
 
@@ -361,6 +362,9 @@ int args_encode(struct buf *out, const char *cwd, char *const argv[], char *cons
  */
 int args_split(const void *data, const char **ret_cwd, char ***ret_argv, char ***ret_envp,
 	       struct error *err);
+
+/* What runs when nobody chose: the native engine where it works. @engines: bits 1 << enum engine_kind. */
+enum engine_kind engine_default(uint32_t engines);
 
 const char *engine_name(enum engine_kind engine);
 bool engine_parse(const char *name, enum engine_kind *ret_engine);

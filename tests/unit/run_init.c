@@ -261,6 +261,7 @@ static void note(struct run *run, struct run_side *side, const struct report_mes
 		run->skipped_count++;
 		return;
 	case REPORT_PID1_UP:
+	case REPORT_BUILT:
 		side->up = true;
 		if (run->fsboxd_gone) {
 			(void)close(run->go_fd);

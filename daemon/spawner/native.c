@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/scope.h"
+#include "daemon/spawner/mount.h"
+#include "daemon/spawner/mountapi.h"
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x00004000U /* Linux 6.8 */
+#endif
+
+/* ---- identity ------------------------------------------------------------------------- */
+
+static int keep_mount_capabilities(struct error *err)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	data[0].permitted = 1u << CAP_SYS_ADMIN | 1u << CAP_SYS_CHROOT | 1u << CAP_SETPCAP;
+	data[0].effective = data[0].permitted;
+	if (syscall(SYS_capset, &header, data) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "capset");
+	return 0;
+}
+
+int native_become(const struct identity *identity, struct error *err)
+{
+	int r = 0;
+
+	if (prctl(PR_SET_KEEPCAPS, 1L, 0L, 0L, 0L) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "PR_SET_KEEPCAPS");
+	r = identity_become(identity, err);
+	if (r < 0)
+		return r;
+	/* From here on every path is opened with the peer's rights alone: no DAC capability is left. */
+	return keep_mount_capabilities(err);
+}
+
+/* ---- the template --------------------------------------------------------------------- */
+
+static int write_file(const char *path, const char *text, struct error *err)
+{
+	AUTO(auto_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		return error_set(err, ERR_SETUP_FAILED, errno, "write %s", path);
+	return 0;
+}
+
+int native_new_user_namespace(const struct identity *identity, struct error *err)
+{
+	char map[64];
+	int r = 0;
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new user namespace");
+	if ((r = write_file("/proc/self/setgroups", "deny", err)) < 0)
+		return r;
+	(void)snprintf(map, sizeof(map), "%u %u 1", identity->gid, identity->gid);
+	if ((r = write_file("/proc/self/gid_map", map, err)) < 0)
+		return r;
+	(void)snprintf(map, sizeof(map), "%u %u 1", identity->uid, identity->uid);
+	return write_file("/proc/self/uid_map", map, err);
+}
+
+size_t native_shared_bytes(const struct plan *plan)
+{
+	return sizeof(struct native_shared) + plan->count * sizeof(struct native_witness);
+}
+
+static struct mount_options mount_options_of(const struct native_input *input)
+{
+	return (struct mount_options){
+		.in_userns = !input->switch_ids,
+		.root_peer = input->identity->uid == 0,
+	};
+}
+
+static void witness(const char *path, struct native_witness *ret_witness)
+{
+	struct statx st;
+	AUTO(auto_close) int fd = mountapi_open(AT_FDCWD, path, O_PATH, 0);
+
+	memset(ret_witness, 0, sizeof(*ret_witness));
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+			    STATX_TYPE | STATX_INO | STATX_BTIME | STATX_MNT_ID_UNIQUE, &st) < 0)
+		return;
+	ret_witness->ino = st.stx_ino;
+	ret_witness->mnt_id = st.stx_mnt_id;
+	ret_witness->btime_sec = st.stx_btime.tv_sec;
+	ret_witness->btime_nsec = st.stx_btime.tv_nsec;
+	ret_witness->dev_major = st.stx_dev_major;
+	ret_witness->dev_minor = st.stx_dev_minor;
+	ret_witness->type = st.stx_mode & S_IFMT;
+}
+
+/* The path of the host that an operation depends on, or NULL. */
+static const char *host_path(const struct plan_op *op)
+{
+	switch (op->kind) {
+	case PLAN_BIND:
+		return op->source;
+	case PLAN_MASK_DIR:
+	case PLAN_MASK_FILE:
+	case PLAN_MASK_TREE:
+		return op->path;
+	case PLAN_ROOT:
+	case PLAN_PROC:
+	case PLAN_DEV:
+	case PLAN_TMPFS:
+	case PLAN_SYMLINK:
+	case PLAN_SEAL:
+	case PLAN_SYS:
+	case PLAN_PIN:
+	case PLAN_OP_KIND_COUNT:
+		break;
+	}
+	return NULL;
+}
+
+int native_build(const struct native_input *input, struct error *err)
+{
+	struct mount_options options = mount_options_of(input);
+	const struct plan *plan = input->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		const char *path = host_path(&plan->ops[i]);
+
+		if (path)
+			witness(path, &input->shared->witnesses[i]);
+	}
+	if (input->user_ns_fd >= 0 && setns(input->user_ns_fd, CLONE_NEWUSER) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "enter the user namespace");
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new mount namespace");
+	r = mount_build(plan, &options, err);
+	if (r < 0)
+		return r;
+	return mountapi_count(&input->shared->mounts, err);
+}
+
+int native_still_valid(const struct native_input *input, struct error *err)
+{
+	for (size_t i = 0; i < input->plan->count; i++) {
+		const char *path = host_path(&input->plan->ops[i]);
+		struct native_witness now;
+
+		if (!path)
+			continue;
+		witness(path, &now);
+		if (memcmp(&now, &input->shared->witnesses[i], sizeof(now)) != 0) {
+			(void)error_set(err, ERR_PATH_NOT_FOUND, 0, "'%s' changed", path);
+			return 0;
+		}
+	}
+	return 1;
+}
+
+/* ---- a job ----------------------------------------------------------------------------- */
+
+static int bring_loopback_up(struct error *err)
+{
+	struct ifreq request = { .ifr_flags = IFF_UP };
+	AUTO(auto_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(request.ifr_name, "lo", sizeof("lo"));
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "bring the loopback up");
+	return 0;
+}
+
+int native_enter_network(int net_ns_fd, struct error *err)
+{
+	if (net_ns_fd == NATIVE_NET_HOST)
+		return 0;
+	if (net_ns_fd >= 0) {
+		if (setns(net_ns_fd, CLONE_NEWNET) < 0)
+			return error_set(err, ERR_SETUP_FAILED, errno,
+					 "enter the network namespace");
+		return 0;
+	}
+	if (unshare(CLONE_NEWNET) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new network namespace");
+	return bring_loopback_up(err);
+}
+
+/* In user mode: pid 1 is a child, and this process is only there to be its parent. */
+static int fork_pid1(struct error *err)
+{
+	pid_t pid = 0;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new pid namespace");
+	pid = fork();
+	if (pid < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "fork");
+	if (pid == 0)
+		return 0;
+	/* Nothing of the job's may be held open here. */
+	(void)syscall(SYS_close_range, 0u, ~0u, 0);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_fd,
+		 struct error *err)
+{
+	struct mount_options options = mount_options_of(input);
+	size_t mounts = 0;
+	int r = 0;
+
+	if (input->user_ns_fd >= 0) {
+		if (setns(input->user_ns_fd, CLONE_NEWUSER) < 0)
+			return error_set(err, ERR_SETUP_FAILED, errno, "enter the user namespace");
+		r = native_enter_network(net_ns_fd, err);
+		if (r < 0)
+			return r;
+	}
+	if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new namespaces");
+	if (setns(mount_ns_fd, CLONE_NEWNS) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "enter the template");
+	r = mountapi_count(&mounts, err);
+	if (r < 0)
+		return r;
+	if (mounts != input->shared->mounts)
+		return error_set(err, ERR_PATH_NOT_FOUND, 0, "the template has %zu mounts, not %zu",
+				 mounts, input->shared->mounts);
+	if (unshare(CLONE_NEWNS) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "copy the template");
+	if (input->user_ns_fd >= 0 && (r = fork_pid1(err)) < 0)
+		return r;
+	return mount_finish(input->plan, &options, err);
+}

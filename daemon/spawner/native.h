@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_NATIVE_H
+#define FSBOX_DAEMON_SPAWNER_NATIVE_H
+
+/*
+ * The native engine, as seen by the processes that carry it out: one makes the mount namespace of a
+ * policy once (the template), each job enters a copy of it.
+ *
+ * Both have the peer's ids. In system mode they keep CAP_SYS_ADMIN, CAP_SYS_CHROOT (to enter a mount
+ * namespace) and CAP_SETPCAP (to empty the bounding set) over the host's user namespace, so that every path is opened with the peer's own rights; in user mode they get
+ * all capabilities over a user namespace of their own, and none over the host's.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "common/plan.h"
+#include "daemon/identity.h"
+
+/*
+ * What was at a path when the template was built: compared at each spawn (R10).
+ *
+ * @mode  file type and permissions are not compared, only the type; 0: nothing was there
+ */
+struct native_witness {
+	uint64_t ino;
+	uint64_t mnt_id;
+	int64_t btime_sec;
+	uint32_t btime_nsec;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	uint32_t type;
+};
+
+/*
+ * Shared between fsboxd's children of one template, written by the builder alone, never read by
+ * fsboxd: a mapping that each child inherits.
+ *
+ * @mounts     how many mounts the namespace has when it is ready
+ * @witnesses  one for each operation of the plan, in order
+ */
+struct native_shared {
+	size_t mounts;
+	struct native_witness witnesses[];
+};
+
+/* Where a job's network comes from, when it is no namespace descriptor. */
+#define NATIVE_NET_NEW (-1)  /* a new, empty one with its loopback up */
+#define NATIVE_NET_HOST (-2) /* the host's */
+
+/* The stage of failures that say: not the job, the template is at fault. */
+#define NATIVE_STAGE_TEMPLATE "template"
+
+/*
+ * @user_ns_fd   the daemon's user namespace; -1 in system mode
+ * @mount_ns_fd  the template's
+ * @net_ns_fd    or NATIVE_NET_*
+ */
+struct native_namespaces {
+	int user_ns_fd;
+	int mount_ns_fd;
+	int net_ns_fd;
+};
+
+/*
+ * @switch_ids  system mode: become @identity; user mode: already that user
+ * @user_ns_fd  see struct native_namespaces
+ * @shared      see above
+ */
+struct native_input {
+	const struct plan *plan;
+	const struct identity *identity;
+	bool switch_ids;
+	int user_ns_fd;
+	struct native_shared *shared;
+};
+
+/* Bytes of the mapping for the jobs of PLAN. */
+size_t native_shared_bytes(const struct plan *plan);
+
+/*
+ * User mode, once: a user namespace in which this user and group are what they are outside, and nobody
+ * else is. The process stands in it afterwards. Fails with ERR_SETUP_FAILED.
+ */
+int native_new_user_namespace(const struct identity *identity, struct error *err);
+
+/*
+ * System mode, before native_become(), while still root: leave the host's network. Fails with
+ * ERR_SETUP_FAILED.
+ */
+int native_enter_network(int net_ns_fd, struct error *err);
+
+/* System mode: become IDENTITY as described above. Fails with ERR_SYSTEM. */
+int native_become(const struct identity *identity, struct error *err);
+
+/*
+ * Make the template in namespaces of this process, which has native_become()'d, and stand in it. Its
+ * placeholders have been made. Fails with ERR_SETUP_FAILED or ERR_PATH_NOT_FOUND.
+ */
+int native_build(const struct native_input *input, struct error *err);
+
+/*
+ * Whether the host still looks as it did when the template was built, for every path of the plan.
+ * Returns 1, or 0 with ERR (if not NULL) naming the first that changed.
+ */
+int native_still_valid(const struct native_input *input, struct error *err);
+
+/*
+ * Enter a copy of the template with namespaces of our own and add the job's own mounts. This process
+ * has native_become()'d and is pid 1 of its pid namespace already in system mode; in user mode it
+ * is not, and only the child that is returns: the process itself waits for it and exits with 0.
+ *
+ * Fails with ERR_SETUP_FAILED, or ERR_PATH_NOT_FOUND when a mount of the template was detached from
+ * outside: the template must be dropped.
+ */
+int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_fd,
+		 struct error *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/netpool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/scope.h"
+#include "daemon/log.h"
+#include "daemon/spawner/native.h"
+#include "daemon/spawner/nsfd.h"
+
+/* After so many makers in a row that made nothing we leave it to the jobs. */
+#define FAILURES_MAX 3
+
+struct maker_input {
+	int user_ns_fd;
+	int ready_fd;
+	int next_fd;
+};
+
+/* ---- the child ------------------------------------------------------------------------ */
+
+static int maker_main(void *arg)
+{
+	const struct maker_input *input = arg;
+	const int keep[] = { input->ready_fd, input->next_fd, input->user_ns_fd };
+	size_t keep_count = input->user_ns_fd >= 0 ? 3 : 2;
+	struct error err = ERROR_INIT;
+	char byte = 'r';
+
+	/* Fsboxd's end is the end of this, whatever else it holds. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0L, 0L, 0L);
+	if (child_arrange_fds(keep, keep_count, true, &err) < 0 ||
+	    (input->user_ns_fd >= 0 && setns(CHILD_FIRST_FD + 2, CLONE_NEWUSER) < 0))
+		return 1;
+	do {
+		if (native_enter_network(NATIVE_NET_NEW, &err) < 0 ||
+		    write(CHILD_FIRST_FD, &byte, 1) != 1)
+			return 1;
+	} while (read(CHILD_FIRST_FD + 1, &byte, 1) == 1);
+	return 0;
+}
+
+/* ---- fsboxd --------------------------------------------------------------------------- */
+
+static void stop_maker(struct netpool *pool)
+{
+	loop_remove(pool->loop, &pool->ready_source);
+	auto_close(&pool->ready_fd);
+	pool->ready_fd = -1;
+	auto_close(&pool->next_fd);
+	pool->next_fd = -1;
+}
+
+static void start_maker(struct netpool *pool);
+
+static void on_maker_exit(int status, void *arg)
+{
+	struct netpool *pool = arg;
+
+	stop_maker(pool);
+	if (status != 0 && ++pool->failures == FAILURES_MAX)
+		log_write(LOG_WARNING, "network namespaces cannot be made in advance");
+	if (pool->count < pool->wanted)
+		start_maker(pool);
+}
+
+static void on_ready(uint32_t events, void *arg)
+{
+	struct netpool *pool = arg;
+	char byte = 0;
+	int fd = -1;
+
+	(void)events;
+	if (read(pool->ready_fd, &byte, 1) != 1) {
+		stop_maker(pool);
+		return;
+	}
+	fd = nsfd_open(pool->maker.pidfd, pool->maker.pid, NSFD_NET);
+	if (fd >= 0) {
+		pool->fds[pool->count++] = fd;
+		pool->failures = 0;
+	}
+	/* Closing the pipe lets the maker go. */
+	if (fd < 0 || pool->count >= pool->wanted || write(pool->next_fd, &byte, 1) != 1)
+		stop_maker(pool);
+}
+
+static void start_maker(struct netpool *pool)
+{
+	AUTO(auto_close) int their_ready_fd = -1;
+	AUTO(auto_close) int their_next_fd = -1;
+	struct maker_input input;
+	int ready[2];
+	int next[2];
+
+	if (pool->maker.pid != 0 || pool->failures >= FAILURES_MAX)
+		return;
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return;
+	pool->ready_fd = ready[0];
+	their_ready_fd = ready[1];
+	if (pipe2(next, O_CLOEXEC) < 0) {
+		stop_maker(pool);
+		return;
+	}
+	their_next_fd = next[0];
+	pool->next_fd = next[1];
+
+	input = (struct maker_input){ pool->user_ns_fd, their_ready_fd, their_next_fd };
+	if (fcntl(pool->ready_fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(pool->next_fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    loop_add(pool->loop, &pool->ready_source, pool->ready_fd, EPOLLIN, on_ready, pool,
+		     NULL) < 0 ||
+	    child_start(pool->children, &pool->maker, maker_main, &input, on_maker_exit, pool,
+			NULL) < 0)
+		stop_maker(pool);
+}
+
+void netpool_init(struct netpool *pool, struct loop *loop, struct children *children, size_t wanted,
+		  int user_ns_fd)
+{
+	pool->loop = loop;
+	pool->children = children;
+	pool->wanted = wanted < NETPOOL_MAX ? wanted : NETPOOL_MAX;
+	pool->user_ns_fd = user_ns_fd;
+	if (pool->wanted > 0)
+		start_maker(pool);
+}
+
+void netpool_deinit(struct netpool *pool)
+{
+	if (!pool->loop)
+		return;
+	stop_maker(pool);
+	if (pool->maker.pid != 0)
+		child_forget(pool->children, &pool->maker);
+	while (pool->count > 0)
+		(void)close(pool->fds[--pool->count]);
+}
+
+int netpool_take(struct netpool *pool)
+{
+	int fd = pool->count > 0 ? pool->fds[--pool->count] : -1;
+
+	if (pool->count < pool->wanted)
+		start_maker(pool);
+	return fd;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_NETPOOL_H
+#define FSBOX_DAEMON_SPAWNER_NETPOOL_H
+
+/*
+ * Empty network namespaces, made before they are needed: making one takes the kernel longer than all
+ * the rest of a spawn. Each is used once.
+ *
+ * A short-lived child makes them, one after the other, and fsboxd takes each by the child's pidfd: no
+ * descriptor is ever received. In user mode they belong to the daemon's user namespace.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "daemon/spawner/child.h"
+#include "daemon/spawner/loop.h"
+
+/* More would only hold kernel memory (0.2 MB each). */
+#define NETPOOL_MAX 64
+
+/*
+ * @wanted       how many to keep ready; 0: none are made
+ * @user_ns_fd   borrowed; -1: the host's
+ * @maker        the child, while the pool fills
+ * @ready_fd     a byte for each namespace the maker stands in
+ * @next_fd      a byte tells it to make another
+ */
+struct netpool {
+	struct loop *loop;
+	struct children *children;
+	size_t wanted;
+	size_t count;
+	int fds[NETPOOL_MAX];
+	int user_ns_fd;
+	struct child maker;
+	int ready_fd;
+	int next_fd;
+	struct loop_source ready_source;
+	unsigned int failures;
+};
+
+#define NETPOOL_INIT                                                                  \
+	{                                                                             \
+		.user_ns_fd = -1, .maker = CHILD_INIT, .ready_fd = -1, .next_fd = -1, \
+		.ready_source = LOOP_SOURCE_INIT,                                     \
+	}
+
+/* Begin to fill. WANTED is cut to NETPOOL_MAX. */
+void netpool_init(struct netpool *pool, struct loop *loop, struct children *children, size_t wanted,
+		  int user_ns_fd);
+void netpool_deinit(struct netpool *pool);
+
+/* One namespace, the caller's to close, or -1 when none is ready: then it must be made in the job. */
+int netpool_take(struct netpool *pool);
+
+#endif

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/template.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/scope.h"
+#include "daemon/log.h"
+#include "daemon/spawner/builder.h"
+#include "daemon/spawner/job.h"
+#include "daemon/spawner/jobproc.h"
+#include "daemon/spawner/nsfd.h"
+#include "daemon/spawner/spawner.h"
+#include "daemon/spawner/stray.h"
+
+/* ---- one template --------------------------------------------------------------------- */
+
+static void template_free(struct template *template)
+{
+	struct spawner *spawner = template->spawner;
+
+	loop_remove(&spawner->loop, &template->report_source);
+	loop_disarm(&spawner->loop, &template->timer);
+	reportin_deinit(&template->report);
+	auto_close(&template->go_fd);
+	auto_close(&template->mount_ns_fd);
+	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
+		   LIMIT_TEARDOWN_MS);
+	if (template->shared)
+		(void)munmap(template->shared, template->shared_bytes);
+	plan_deinit(&template->plan);
+	free(template->bytes);
+	free(template);
+}
+
+/* Out of the list; freed when nobody holds on to it any more. */
+static void template_unlink(struct template *template)
+{
+	struct templates *templates = &template->spawner->templates;
+	struct template **at = &templates->first;
+
+	while (*at != template)
+		at = &(*at)->next;
+	*at = template->next;
+	templates->count--;
+	templates->mounts -= template->plan.count;
+	template->state = TEMPLATE_DROPPED;
+	if (template->users == 0)
+		template_free(template);
+}
+
+void template_drop(struct template *template, const char *why)
+{
+	if (template->state == TEMPLATE_DROPPED)
+		return;
+	log_write(LOG_DEBUG, "template of user %u dropped: %s", template->identity.uid, why);
+	template_unlink(template);
+}
+
+static void template_unlink_waiter(struct template *template, struct job *job)
+{
+	struct job **at = &template->waiters;
+
+	while (*at && *at != job)
+		at = &(*at)->next_waiter;
+	if (*at)
+		*at = job->next_waiter;
+	job->next_waiter = NULL;
+}
+
+void template_leave(struct job *job)
+{
+	struct template *template = job->template;
+
+	if (!template)
+		return;
+	template_unlink_waiter(template, job);
+	if (template->first == job)
+		template->first = NULL;
+	job->template = NULL;
+	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
+		template_free(template);
+}
+
+void template_wait(struct template *template, struct job *job)
+{
+	struct template **at = &template->spawner->templates.first;
+
+	/* Most recently used first. */
+	while (*at && *at != template)
+		at = &(*at)->next;
+	if (*at) {
+		*at = template->next;
+		template->next = template->spawner->templates.first;
+		template->spawner->templates.first = template;
+	}
+	job->template = template;
+	template->users++;
+	template->used_ms = loop_now_ms();
+	if (template->state == TEMPLATE_READY) {
+		job_template_ready(job);
+		return;
+	}
+	job->next_waiter = template->waiters;
+	template->waiters = job;
+}
+
+/* It will never be ready: everybody who waits is told, and it is gone. */
+static void template_fail(struct template *template, const struct failure *failure)
+{
+	template->users++; /* ours, while jobs leave */
+	template_drop(template, failure->message);
+	while (template->waiters) {
+		struct job *job = template->waiters;
+
+		template_leave(job);
+		job_fail(job, (enum error_kind)failure->kind, failure->stage, "%s",
+			 failure->message);
+	}
+	if (--template->users == 0)
+		template_free(template);
+}
+
+static void template_fail_text(struct template *template, enum error_kind kind, const char *text)
+{
+	struct error err = { .kind = kind };
+	struct failure failure;
+
+	(void)snprintf(err.message, sizeof(err.message), "%s", text);
+	failure_set(&failure, &err, "template");
+	template_fail(template, &failure);
+}
+
+/* ---- building ------------------------------------------------------------------------- */
+
+static void send_go(struct template *template)
+{
+	/* A builder that does not wait has ended; that is noticed by itself. */
+	(void)!write(template->go_fd, "G", 1);
+}
+
+static void take_built(struct template *template)
+{
+	struct spawner *spawner = template->spawner;
+
+	template->mount_ns_fd =
+		nsfd_open(template->builder.pidfd, template->builder.pid, NSFD_MOUNT);
+	if (template->mount_ns_fd < 0) {
+		template_fail_text(template, ERR_SYSTEM, "the builder's mount namespace is gone");
+		return;
+	}
+	template->state = TEMPLATE_READY;
+	template->used_ms = loop_now_ms();
+	send_go(template);
+	loop_disarm(&spawner->loop, &template->timer);
+	template->users++; /* ours: a job's failure may drop the template */
+	while (template->waiters) {
+		struct job *job = template->waiters;
+
+		template_unlink_waiter(template, job);
+		job_template_ready(job);
+	}
+	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
+		template_free(template);
+}
+
+/* Placeholders are the first job's: they go when it and all that share them are over. */
+static void take_placeholder(struct template *template, const struct report_message *report)
+{
+	struct ledger *ledger = template->spawner->ledger;
+	struct job *job = template->first;
+	struct error err = ERROR_INIT;
+	int r = 0;
+
+	if (!job) {
+		template_fail_text(template, ERR_SETUP_FAILED, "the job it was made for is gone");
+		return;
+	}
+	if (report->kind == REPORT_PLACEHOLDER_INTENT) {
+		if (++job->placeholders > LIMIT_PLACEHOLDERS_PER_JOB)
+			r = error_set(&err, ERR_LEDGER_FAILED, 0, "more than %d placeholders",
+				      LIMIT_PLACEHOLDERS_PER_JOB);
+		else
+			r = ledger_intend(ledger, job->id, job->identity.uid,
+					  &report->u.placeholder, &err);
+		if (r == 0)
+			send_go(template);
+	} else if (report->kind == REPORT_PLACEHOLDER_MADE) {
+		r = ledger_made(ledger, job->id, &report->u.placeholder, &err);
+	} else {
+		ledger_share(ledger, job->id, job->identity.uid, report->u.placeholder.path);
+	}
+	if (r < 0)
+		template_fail_text(template, err.kind, err.message);
+}
+
+static void on_message(const struct report_message *report, void *arg)
+{
+	struct template *template = arg;
+
+	if (template->state != TEMPLATE_BUILDING)
+		return;
+	switch ((enum report_kind)report->kind) {
+	case REPORT_PLACEHOLDER_INTENT:
+	case REPORT_PLACEHOLDER_MADE:
+	case REPORT_PLACEHOLDER_SKIPPED:
+		take_placeholder(template, report);
+		return;
+	case REPORT_BUILT:
+		take_built(template);
+		return;
+	case REPORT_FAILED:
+		template_fail(template, &report->u.failure);
+		return;
+	case REPORT_PID1_UP:
+	case REPORT_STARTED:
+	case REPORT_EXITED:
+	case REPORT_KIND_COUNT:
+		break;
+	}
+	template_fail_text(template, ERR_SETUP_FAILED, "a report came out of turn");
+}
+
+static void on_report(uint32_t events, void *arg)
+{
+	struct template *template = arg;
+	struct error err = ERROR_INIT;
+	enum reportin_result result = REPORTIN_MORE;
+
+	(void)events;
+	template->users++; /* ours: what is reported may drop the template */
+	while (result == REPORTIN_MORE)
+		result = reportin_read(&template->report, &err);
+	if (result == REPORTIN_GARBAGE && template->state == TEMPLATE_BUILDING)
+		template_fail_text(template, ERR_SETUP_FAILED, err.message);
+	else if (result == REPORTIN_END && template->state == TEMPLATE_BUILDING)
+		template_fail_text(template, ERR_SETUP_FAILED, "the builder ended");
+	if (result == REPORTIN_GARBAGE || result == REPORTIN_END) {
+		loop_remove(&template->spawner->loop, &template->report_source);
+		reportin_deinit(&template->report);
+	}
+	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
+		template_free(template);
+}
+
+static void on_too_long(void *arg)
+{
+	template_fail_text(arg, ERR_TIMEOUT, "a file system did not answer in time");
+}
+
+/* The pipe's end says the same, after everything that was reported. */
+static void on_builder_exit(int status, void *arg)
+{
+	(void)status;
+	(void)arg;
+}
+
+static int builder_main(void *arg)
+{
+	builder_run_template(arg);
+}
+
+static int start_builder(struct template *template, struct error *err)
+{
+	struct spawner *spawner = template->spawner;
+	AUTO(auto_close) int report_read = -1;
+	AUTO(auto_close) int report_write = -1;
+	AUTO(auto_close) int go_read = -1;
+	struct builder_input input = {
+		.plan = &template->plan,
+		.identity = &template->identity,
+		.mode = spawner->mode,
+		.engine = ENGINE_NATIVE,
+		.switch_ids = spawner->mode != MODE_USER,
+		.shared = template->shared,
+		.namespaces = { .user_ns_fd = spawner->user_ns_fd },
+	};
+	int r = 0;
+
+	if ((r = pipe_make(&report_read, &report_write, PIPE_READ_OURS, err)) < 0 ||
+	    (r = pipe_make(&go_read, &template->go_fd, PIPE_WRITE_OURS, err)) < 0)
+		return r;
+	reportin_init_take(&template->report, steal_fd(&report_read), on_message, template);
+	r = loop_add(&spawner->loop, &template->report_source, template->report.fd, EPOLLIN,
+		     on_report, template, err);
+	if (r < 0)
+		return r;
+	input.report_fd = report_write;
+	input.go_fd = go_read;
+	r = child_start(&spawner->children, &template->builder, builder_main, &input,
+			on_builder_exit, template, err);
+	if (r == 0)
+		loop_arm(&spawner->loop, &template->timer, LIMIT_SETUP_MS, on_too_long, template);
+	return r;
+}
+
+static int allocate(struct template *template, const void *bytes, size_t byte_count,
+		    struct error *err)
+{
+	void *shared = NULL;
+
+	template->bytes = malloc(byte_count ? byte_count : 1);
+	if (!template->bytes)
+		return error_set(err, ERR_NOMEM, 0, "keep a plan");
+	memcpy(template->bytes, bytes, byte_count);
+	template->byte_count = byte_count;
+	template->shared_bytes = native_shared_bytes(&template->plan);
+	shared = mmap(NULL, template->shared_bytes, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return error_set(err, ERR_NOMEM, errno, "map what a template shares");
+	template->shared = shared;
+	return 0;
+}
+
+/* Make room for MORE mounts: the least recently used go. */
+static void make_room(struct templates *templates, size_t more)
+{
+	size_t ceiling = templates->spawner->config.host.template_cache_mounts;
+
+	while (templates->first && templates->mounts + more > ceiling) {
+		struct template *last = templates->first;
+
+		while (last->next)
+			last = last->next;
+		if (last->state == TEMPLATE_BUILDING)
+			return; /* somebody waits for it */
+		template_drop(last, "too many mounts");
+	}
+}
+
+static void on_expiry(void *arg);
+
+/* One timer for all: the oldest decides when. Nothing is armed while there is no template. */
+static void arm_expiry(struct templates *templates)
+{
+	struct template *last = templates->first;
+	uint64_t idle_ms = 0;
+
+	if (!last) {
+		loop_disarm(&templates->spawner->loop, &templates->expiry);
+		return;
+	}
+	while (last->next)
+		last = last->next;
+	idle_ms = loop_now_ms() - last->used_ms;
+	loop_arm(&templates->spawner->loop, &templates->expiry,
+		 idle_ms < LIMIT_TEMPLATE_IDLE_MS ? LIMIT_TEMPLATE_IDLE_MS - idle_ms : 0, on_expiry,
+		 templates);
+}
+
+static void on_expiry(void *arg)
+{
+	struct templates *templates = arg;
+	uint64_t now_ms = loop_now_ms();
+	struct template *next = NULL;
+
+	for (struct template *at = templates->first; at; at = next) {
+		next = at->next;
+		if (at->state == TEMPLATE_READY && now_ms - at->used_ms >= LIMIT_TEMPLATE_IDLE_MS)
+			template_drop(at, "idle");
+		else if (at->state == TEMPLATE_BUILDING)
+			at->used_ms = now_ms;
+	}
+	arm_expiry(templates);
+}
+
+int template_build_take(struct templates *templates, struct job *job, const void *bytes,
+			size_t byte_count, struct plan *plan, struct error *err)
+{
+	struct template *template = calloc(1, sizeof(*template));
+	int r = 0;
+
+	if (!template) {
+		plan_deinit(plan);
+		return error_set(err, ERR_NOMEM, 0, "keep a template");
+	}
+	template->spawner = templates->spawner;
+	template->state = TEMPLATE_DROPPED;
+	template->identity = job->identity;
+	template->plan = *plan;
+	*plan = (struct plan)PLAN_INIT;
+	template->mount_ns_fd = -1;
+	template->go_fd = -1;
+	template->builder = (struct child)CHILD_INIT;
+	template->report = (struct reportin)REPORTIN_INIT;
+	template->report_source = (struct loop_source)LOOP_SOURCE_INIT;
+	for (size_t i = 0; i < template->plan.count; i++)
+		if (template->plan.ops[i].flags & PLAN_PLACEHOLDER)
+			template->placeholders = true;
+
+	r = allocate(template, bytes, byte_count, err);
+	if (r == 0)
+		r = start_builder(template, err);
+	if (r < 0) {
+		template_free(template);
+		return r;
+	}
+	make_room(templates, template->plan.count);
+	template->state = TEMPLATE_BUILDING;
+	template->first = job;
+	template->next = templates->first;
+	templates->first = template;
+	templates->count++;
+	templates->mounts += template->plan.count;
+	template_wait(template, job);
+	arm_expiry(templates);
+	return 0;
+}
+
+/* ---- all of them ---------------------------------------------------------------------- */
+
+struct template *templates_find(struct templates *templates, const struct identity *identity,
+				const void *bytes, size_t byte_count)
+{
+	for (struct template *at = templates->first; at; at = at->next)
+		if (at->byte_count == byte_count && identity_equal(&at->identity, identity) &&
+		    memcmp(at->bytes, bytes, byte_count) == 0)
+			return at;
+	return NULL;
+}
+
+void templates_drop_all(struct templates *templates, const char *why)
+{
+	struct template *next = NULL;
+
+	for (struct template *at = templates->first; at; at = next) {
+		next = at->next;
+		/* What is being built notices by itself: its paths are looked at again at each spawn. */
+		if (at->state == TEMPLATE_READY)
+			template_drop(at, why);
+	}
+}
+
+void templates_drop_placeholders(struct templates *templates, uid_t uid)
+{
+	struct template *next = NULL;
+
+	for (struct template *at = templates->first; at; at = next) {
+		next = at->next;
+		if (at->placeholders && at->state == TEMPLATE_READY && at->identity.uid == uid)
+			template_drop(at, "its placeholders go");
+	}
+}
+
+static void on_mounts_changed(uint32_t events, void *arg)
+{
+	(void)events;
+	templates_drop_all(arg, "the host's mounts changed");
+}
+
+int templates_init(struct templates *templates, struct spawner *spawner, struct error *err)
+{
+	templates->spawner = spawner;
+	templates->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (templates->mountinfo_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open /proc/self/mountinfo");
+	return loop_add(&spawner->loop, &templates->mountinfo_source, templates->mountinfo_fd,
+			EPOLLPRI, on_mounts_changed, templates, err);
+}
+
+void templates_deinit(struct templates *templates)
+{
+	if (!templates->spawner)
+		return;
+	while (templates->first) {
+		child_forget(&templates->spawner->children, &templates->first->builder);
+		template_drop(templates->first, "fsboxd ends");
+	}
+	loop_disarm(&templates->spawner->loop, &templates->expiry);
+	loop_remove(&templates->spawner->loop, &templates->mountinfo_source);
+	auto_close(&templates->mountinfo_fd);
+}

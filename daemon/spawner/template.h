@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_TEMPLATE_H
+#define FSBOX_DAEMON_SPAWNER_TEMPLATE_H
+
+/*
+ * Prepared mount namespaces: one for each plan and identity, made once by a builder that runs as the
+ * peer, entered by every job of that plan.
+ *
+ *	building  the builder runs; jobs wait for it
+ *	ready     the namespace is held, by descriptor alone
+ *
+ * A template is dropped when nobody used it for a minute, when there are too many mounts in all, when the
+ * host's mounts changed, when a job found that the host looks different, or when its placeholders went.
+ * Jobs that run have copies and do not notice.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/plan.h"
+#include "daemon/identity.h"
+#include "daemon/spawner/child.h"
+#include "daemon/spawner/loop.h"
+#include "daemon/spawner/native.h"
+#include "daemon/spawner/reportin.h"
+
+struct job;
+struct spawner;
+
+enum template_state { TEMPLATE_BUILDING = 1, TEMPLATE_READY, TEMPLATE_DROPPED };
+
+/*
+ * @bytes        the plan as it came: what identifies the template, with the identity
+ * @plan         the same, decoded and verified
+ * @shared       between builder and jobs; fsboxd never reads it
+ * @users        jobs that hold on to it: waiting, or between fork and pid 1
+ * @first        for whose sake it is built: placeholders are this job's in the ledger
+ * @placeholders it masks at least one
+ */
+struct template
+{
+	struct spawner *spawner;
+	enum template_state state;
+	struct identity identity;
+	void *bytes;
+	size_t byte_count;
+	struct plan plan;
+	struct native_shared *shared;
+	size_t shared_bytes;
+	int mount_ns_fd;
+	size_t users;
+	uint64_t used_ms;
+	bool placeholders;
+
+	struct job *first;
+	struct job *waiters; /* job.next_waiter */
+	struct child builder;
+	struct reportin report;
+	int go_fd;
+	struct loop_source report_source;
+	struct loop_timer timer;
+
+	struct template *next; /* templates.first: most recently used first */
+};
+
+/*
+ * @first           most recently used first
+ * @mounts          operations of all templates together, a bound on their mounts
+ * @mountinfo_fd    tells when the host's mounts change (Linux: poll on mountinfo, proc_pid_mountinfo(5))
+ */
+struct templates {
+	struct spawner *spawner;
+	struct template *first;
+	size_t count;
+	size_t mounts;
+	struct loop_timer expiry;
+	struct loop_source mountinfo_source;
+	int mountinfo_fd;
+};
+
+#define TEMPLATES_INIT                                                    \
+	{                                                                 \
+		.mountinfo_fd = -1, .mountinfo_source = LOOP_SOURCE_INIT, \
+	}
+
+/* Watch the host's mounts (R12). Fails with ERR_SYSTEM. */
+int templates_init(struct templates *templates, struct spawner *spawner, struct error *err);
+void templates_deinit(struct templates *templates);
+
+/* The usable template of exactly this plan for this identity, or NULL. */
+struct template *templates_find(struct templates *templates, const struct identity *identity,
+				const void *bytes, size_t byte_count);
+
+/*
+ * Begin to make a template for JOB, which then waits. PLAN is verified, becomes the template's and is
+ * empty afterwards, even on failure. Fails with ERR_NOMEM, ERR_SYSTEM or ERR_QUOTA_EXCEEDED.
+ */
+int template_build_take(struct templates *templates, struct job *job, const void *bytes,
+			size_t byte_count, struct plan *plan, struct error *err);
+
+/* JOB wants TEMPLATE: called back by job_template_ready() or job_fail(), at once if it is ready. */
+void template_wait(struct template *template, struct job *job);
+
+/* JOB, which waits or holds on, does not any more. */
+void template_leave(struct job *job);
+
+/* Not to be used for further jobs. Harmless when it is dropped already. */
+void template_drop(struct template *template, const char *why);
+
+/* Drop all of them: the configuration or the host's mounts changed. */
+void templates_drop_all(struct templates *templates, const char *why);
+
+/* Placeholders of this user are about to be removed: templates that mask any go first. */
+void templates_drop_placeholders(struct templates *templates, uid_t uid);
+
+#endif
