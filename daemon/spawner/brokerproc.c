@@ -132,6 +132,6 @@ int brokerproc_config(const struct spawner *spawner, const struct identity *iden
 	copy_path(config->mask_file, paths->mask_file);
 	(void)snprintf(config->engine_reason, sizeof(config->engine_reason), "%s",
 		       spawner->engine_reason);
-	return config_host_facts(&spawner->config, identity->uid, config->text,
+	return config_host_facts(&spawner->config, spawner->mode, identity->uid, config->text,
 				 sizeof(config->text), err);
 }

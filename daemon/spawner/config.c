@@ -322,27 +322,50 @@ static bool fact_is_for(const char *user, uid_t uid)
 	return found;
 }
 
-int config_host_facts(const struct config *config, uid_t uid, char *text, size_t size,
-		      struct error *err)
+/* Append "NAME=VALUE", leaving room for its NUL and the empty string at the end. */
+static int add_fact(char *text, size_t *used, size_t size, const char *name, const char *value,
+		    struct error *err)
+{
+	int printed = snprintf(text + *used, size - *used, "%s=%s", name, value);
+
+	if (printed < 0 || *used + (size_t)printed + 2 > size)
+		return error_set(err, ERR_CONFIG, 0,
+				 "the host-env values are longer than %zu bytes", size - 2);
+	*used += (size_t)printed + 1;
+	return 0;
+}
+
+static int add_own_facts(char *text, size_t *used, size_t size, struct error *err)
+{
+	static const char *const names[] = { "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+					     "XDG_STATE_HOME" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+		int r = 0;
+
+		if (value && value[0] == '/')
+			r = add_fact(text, used, size, names[i], value, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int config_host_facts(const struct config *config, enum daemon_mode mode, uid_t uid, char *text,
+		      size_t size, struct error *err)
 {
 	size_t used = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < config->host.host_env_count; i++) {
+	if (mode != MODE_SYSTEM)
+		r = add_own_facts(text, &used, size, err);
+	for (size_t i = 0; r == 0 && i < config->host.host_env_count; i++) {
 		const struct hostconf_env *fact = &config->host.host_env[i];
-		int printed = 0;
 
-		if (!fact_is_for(fact->user, uid))
-			continue;
-		printed = snprintf(text + used, size - used, "%s=%s", fact->name, fact->value);
-
-		/* Room for this one's NUL and the empty string at the end. */
-		if (printed < 0 || used + (size_t)printed + 2 > size)
-			return error_set(
-				err, ERR_CONFIG, 0,
-				"the host-env values for user %u are longer than %zu bytes", uid,
-				size - 2);
-		used += (size_t)printed + 1;
+		if (fact_is_for(fact->user, uid))
+			r = add_fact(text, &used, size, fact->name, fact->value, err);
 	}
 	text[used] = '\0';
-	return 0;
+	return r;
 }

@@ -63,9 +63,14 @@ int config_job_identity(const struct config *config, const struct identity *iden
 
 /*
  * The frozen variables of UID as link_config has them: NAME=VALUE strings, an empty one at the end.
+ * Where several have one name the last counts.
+ *
+ * In user and root mode fsboxd's own environment says where the XDG directories are: it is that
+ * person's. Configuration comes after it, and wins.
+ *
  * Fails with ERR_CONFIG when they do not fit.
  */
-int config_host_facts(const struct config *config, uid_t uid, char *text, size_t size,
-		      struct error *err);
+int config_host_facts(const struct config *config, enum daemon_mode mode, uid_t uid, char *text,
+		      size_t size, struct error *err);
 
 #endif

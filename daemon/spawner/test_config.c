@@ -162,17 +162,33 @@ static void facts_are_for_whom_they_are_for(void **state)
 	char text[64];
 
 	(void)state;
-	write_config("host-env A=1\nhost-env@root B=2\nhost-env@3999999 C=3\n");
-	if (load(&config, NULL) < 0) {
-		write_config("host-env = A=1\nhost-env@root = B=2\n");
-		assert_int_equal(load(&config, NULL), 0);
-	}
-	assert_int_equal(config_host_facts(&config, 0, text, sizeof(text), NULL), 0);
+	write_config("host-env = A=1\nhost-env@root = B=2\n");
+	assert_int_equal(load(&config, NULL), 0);
+	assert_int_equal(config_host_facts(&config, MODE_SYSTEM, 0, text, sizeof(text), NULL), 0);
 	assert_memory_equal(text, "A=1\0B=2\0", 9);
-	assert_int_equal(config_host_facts(&config, 3999998, text, sizeof(text), NULL), 0);
+	assert_int_equal(config_host_facts(&config, MODE_SYSTEM, 3999998, text, sizeof(text), NULL),
+			 0);
 	assert_memory_equal(text, "A=1\0", 5);
-	assert_int_equal(config_host_facts(&config, 0, text, 8, NULL), -ERR_CONFIG);
-	assert_int_equal(config_host_facts(&config, 0, text, 9, NULL), 0);
+	assert_int_equal(config_host_facts(&config, MODE_SYSTEM, 0, text, 8, NULL), -ERR_CONFIG);
+	assert_int_equal(config_host_facts(&config, MODE_SYSTEM, 0, text, 9, NULL), 0);
+}
+
+static void a_persons_own_daemon_has_a_persons_directories(void **state)
+{
+	AUTO(config_deinit) struct config config = { 0 };
+	char text[128];
+
+	(void)state;
+	write_config("host-env = XDG_CACHE_HOME=/forced\n");
+	assert_int_equal(load(&config, NULL), 0);
+	assert_int_equal(setenv("XDG_CONFIG_HOME", "relative", 1), 0);
+	assert_int_equal(setenv("XDG_CACHE_HOME", "/c", 1), 0);
+	(void)unsetenv("XDG_DATA_HOME");
+	(void)unsetenv("XDG_STATE_HOME");
+	assert_int_equal(config_host_facts(&config, MODE_USER, 1, text, sizeof(text), NULL), 0);
+	assert_memory_equal(text, "XDG_CACHE_HOME=/c\0XDG_CACHE_HOME=/forced\0", 42);
+	assert_int_equal(config_host_facts(&config, MODE_SYSTEM, 1, text, sizeof(text), NULL), 0);
+	assert_memory_equal(text, "XDG_CACHE_HOME=/forced\0", 24);
 }
 
 int main(void)
@@ -185,6 +201,7 @@ int main(void)
 		cmocka_unit_test(R20_jobs_lose_groups),
 		cmocka_unit_test(administrators),
 		cmocka_unit_test(facts_are_for_whom_they_are_for),
+		cmocka_unit_test(a_persons_own_daemon_has_a_persons_directories),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
