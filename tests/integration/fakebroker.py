@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 
 import lib
@@ -59,6 +60,9 @@ class Spawner(lib.Daemon):
 
     def __exit__(self, *_):
         self.stop()
+        self.forget()
+
+    def forget(self):
         shutil.rmtree(self.place)
 
     def descriptors(self):
@@ -71,10 +75,21 @@ class Spawner(lib.Daemon):
 
     def ask(self, line, user=None, timeout=40):
         """What the broker answers to LINE."""
-        result = (user or self.user).run(["/usr/bin/python3", "-c", TALK, self.socket, line],
-                                         timeout=timeout)
-        equal(result.returncode, 0, lib.text(result.stderr))
-        return lib.text(result.stdout)
+        return self.answer_of(self.start_asking(line, user), timeout)
+
+    def start_asking(self, line, user=None):
+        return (user or self.user).popen(["/usr/bin/python3", "-c", TALK, self.socket, line],
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    @staticmethod
+    def answer_of(client, timeout=40):
+        try:
+            out, errors = client.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            client.kill()
+            raise
+        equal(client.returncode, 0, lib.text(errors))
+        return lib.text(out)
 
 
 def spawner(mode):

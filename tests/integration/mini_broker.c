@@ -6,7 +6,8 @@
  *
  *	ended REASON CODE SIGNAL		failed KIND STAGE MESSAGE
  *
- * A line may begin with options: "wall=MS ", "signal=N " (sent when the job runs).
+ * A line may begin with options, in this order: "native " (the engine), "wall=MS ", "signal=N " (sent
+ * when the job runs).
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ struct wish {
 	const char *script;
 	uint64_t wall_ms;
 	uint32_t signo;
+	uint32_t engine;
 };
 
 static void read_wish(int conn_fd, struct wish *wish)
@@ -35,6 +37,11 @@ static void read_wish(int conn_fd, struct wish *wish)
 	       wish->line[used] != '\n')
 		used++;
 	wish->line[used] = '\0';
+	wish->engine = ENGINE_BWRAP;
+	if (strncmp(wish->script, "native ", 7) == 0) {
+		wish->engine = ENGINE_NATIVE;
+		wish->script += 7;
+	}
 	if (strncmp(wish->script, "wall=", 5) == 0) {
 		wish->wall_ms = strtoull(wish->script + 5, NULL, 10);
 		wish->script = strchr(wish->script, ' ') + 1;
@@ -96,6 +103,7 @@ static void serve(uint64_t conn, int conn_fd)
 	(void)close(output[1]);
 	fake_start_init(&op, conn, job, plan_bytes);
 	op.u.start.limits.wall_ms = wish.wall_ms;
+	op.u.start.engine = wish.engine;
 	(void)fake_send(&op);
 	if (wish.signo != 0) {
 		wait_for_started(channel);

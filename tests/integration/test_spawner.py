@@ -2,19 +2,326 @@
 """fsboxd alone: a broker of ours takes fsbox-broker's place, so that every part of a job that fsboxd
 is responsible for shows by itself."""
 
+import json
+import os
+import signal
+import struct
+import time
+
 import lib
-from fakebroker import spawner
-from lib import case, equal
+from fakebroker import TALK, spawner
+from lib import User, case, contains, equal, wait_for
+
+MODES = ("system", "user", "root")
+
+# Connects, puts descriptors into the queue before anything is accepted, and shows what comes back.
+PUSH = """
+import array, os, socket, sys
+client = socket.socket(socket.AF_UNIX)
+client.connect(sys.argv[1])
+reads, writes = os.pipe()
+rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [writes]))]
+try:
+    client.sendmsg([b"x"], rights)
+except BrokenPipeError:
+    print("refused already", file=sys.stderr)
+os.close(writes)
+data = b""
+while True:
+    try:
+        more = client.recv(65536)
+    except ConnectionResetError:
+        break
+    if not more:
+        break
+    data += more
+sys.stdout.buffer.write(data)
+client.close()
+# Nobody holds the writing end any more.
+os.set_blocking(reads, True)
+assert os.read(reads, 1) == b""
+"""
+
+# As many connections as the argument says, then one more, whose answer is shown.
+CROWD = """
+import resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+held = []
+for _ in range(int(sys.argv[2])):
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(sys.argv[1])
+    held.append(client)
+client = socket.socket(socket.AF_UNIX)
+client.connect(sys.argv[1])
+client.settimeout(5)
+sys.stdout.buffer.write(client.recv(65536))
+"""
+
+
+def python(fsboxd, program, *arguments, user=None, before=()):
+    return (user or fsboxd.user).run([*before, "/usr/bin/python3", "-c", program, fsboxd.socket,
+                                      *arguments])
+
+
+def refusal(data):
+    """The error object of a single frame."""
+    (length,) = struct.unpack(">I", data[:4])
+    equal(length, len(data) - 4, "frame")
+    message = json.loads(data[4:])
+    equal((message["jsonrpc"], message["id"]), ("2.0", None))
+    return message["error"]
+
+
+# ---- results -------------------------------------------------------------------------------
 
 
 @case(root=True)
 def a_job_runs_and_its_status_is_exact():
-    for mode in ("user", "root", "system"):
+    for mode in MODES:
         with spawner(mode) as fsboxd:
-            equal(fsboxd.ask("/bin/true"), "ended exited 0 0\n", mode)
-            equal(fsboxd.ask("echo hello; exit 137"), "hello\nended exited 137 0\n", mode)
-            equal(fsboxd.ask("kill -KILL $$"), "ended signaled 0 9\n", mode)
-            equal(fsboxd.ask("id -u"), f"{fsboxd.user.uid}\nended exited 0 0\n", mode)
+            for engine in ("", "native "):
+                equal(fsboxd.ask(f"{engine}/bin/true"), "ended exited 0 0\n", mode)
+                equal(fsboxd.ask(f"{engine}echo hello; exit 137"), "hello\nended exited 137 0\n",
+                      mode)
+                equal(fsboxd.ask(f"{engine}kill -KILL $$"), "ended signaled 0 9\n", mode)
+                equal(fsboxd.ask(f"{engine}id -u"), f"{fsboxd.user.uid}\nended exited 0 0\n", mode)
+
+
+@case(root=True)
+def R13_time_limits():
+    for mode in MODES:
+        with spawner(mode) as fsboxd:
+            for engine in ("", "native "):
+                start = time.monotonic()
+                equal(fsboxd.ask(f"{engine}wall=300 sleep 60"), "ended timeout 0 0\n", mode)
+                equal(fsboxd.ask(f"{engine}wall=300 exec 2>/dev/null; trap : TERM; while :; do sleep 60; done"),
+                      "ended timeout 0 0\n", mode)
+                if time.monotonic() - start > 8:
+                    raise AssertionError(f"{mode}: it took {time.monotonic() - start} s")
+            equal(lib.processes("sleep"), {}, "left over")
+
+
+@case(root=True)
+def signals_reach_the_command():
+    with spawner("system") as fsboxd:
+        for engine in ("", "native "):
+            for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1):
+                equal(fsboxd.ask(f"{engine}signal={int(number)} exec sleep 60"),
+                      f"ended signaled 0 {int(number)}\n")
+
+
+def pid_1_of_the_job():
+    for pid in lib.processes():
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("NSpid:") and line.split()[-1] == "1" and len(line.split()) > 2:
+                    return pid
+    return None
+
+
+@case(root=True)
+def R24_pid_1_killed_is_lost():
+    with spawner("system") as fsboxd:
+        for engine in ("", "native "):
+            client = fsboxd.start_asking(f"{engine}exec sleep 60")
+            wait_for(lambda: lib.processes("sleep"), 10, "the command")
+            os.kill(wait_for(pid_1_of_the_job, 5, "pid 1"), signal.SIGKILL)
+            equal(fsboxd.answer_of(client), "ended lost 0 0\n")
+            equal(lib.processes("sleep"), {}, "left over")
+
+
+@case(root=True)
+def the_leader_killed_changes_nothing():
+    with spawner("system") as fsboxd:
+        client = fsboxd.start_asking("sleep 1; exit 9")
+        wait_for(lambda: lib.processes("sleep"), 10, "the command")
+        for pid in lib.processes("bwrap"):
+            os.kill(pid, signal.SIGKILL)
+        equal(fsboxd.answer_of(client), "ended exited 9 0\n")
+
+
+# ---- the end of fsboxd ---------------------------------------------------------------------
+
+
+@case(root=True)
+def jobs_go_on_when_fsboxd_ends():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        with spawner("system") as fsboxd:
+            client = fsboxd.start_asking("sleep 2")
+            wait_for(lambda: lib.processes("sleep"), 10, "the command")
+            fsboxd.process.send_signal(number)
+            equal(fsboxd.process.wait(10), -number if number == signal.SIGKILL else 0)
+            time.sleep(0.3)
+            equal(len(lib.processes("sleep")), 1, "jobs")
+            equal(os.path.exists(fsboxd.socket), number == signal.SIGKILL, "socket")
+            fsboxd.answer_of(client)
+            wait_for(lambda: not lib.processes("sleep"), 10, "the end of the job")
+
+
+@case(root=True)
+def it_ends_by_itself_when_nobody_needs_it():
+    fsboxd = spawner("user")
+    start = time.monotonic()
+    fsboxd.start("--idle-exit", "1")
+    equal(fsboxd.ask("sleep 1.5; exit 3"), "ended exited 3 0\n")
+    equal(fsboxd.process.wait(10), 0)
+    if time.monotonic() - start < 2.4:
+        raise AssertionError("it did not wait for the job and a second more")
+    equal(os.path.exists(fsboxd.socket), False, "socket")
+    fsboxd.forget()
+
+
+@case(root=True)
+def readiness_is_a_byte():
+    fsboxd = spawner("user")
+    reads, writes = os.pipe()
+    fsboxd.start("--ready-fd", str(writes), pass_fds=[writes])
+    os.close(writes)
+    equal(os.read(reads, 16), b"R")
+    equal(os.read(reads, 16), b"")
+    os.close(reads)
+    fsboxd.stop()
+    fsboxd.forget()
+
+
+# ---- configuration -------------------------------------------------------------------------
+
+
+@case(root=True)
+def the_configuration_is_read_again_on_SIGHUP():
+    with spawner("system") as fsboxd:
+        before = refusal(python(fsboxd, PUSH, user=User("root")).stdout)
+        equal(before["data"]["kind"], "not-authorized")
+        fsboxd.write_config("no-such-key = 1\n")
+        fsboxd.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "stays as it was" in fsboxd.logged(), 5, "the complaint")
+        contains(fsboxd.logged(), "fsboxd.conf:1")
+        fsboxd.write_config("root-peers = serve\n")
+        fsboxd.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "read again" in fsboxd.logged(), 5, "the new configuration")
+        equal(fsboxd.ask("exit 4", user=User("root")), "ended exited 4 0\n")
+        fsboxd.write_config(None)
+
+
+@case(root=True)
+def a_bad_configuration_is_no_start():
+    fsboxd = spawner("system")
+    fsboxd.write_config("max-jobs = many\n")
+    for more in ([], ["--check-config"]):
+        result = User("root").run([lib.FSBOXD, "--mode", "system", *more])
+        equal(result.returncode, 2, lib.show(result))
+        contains(result.stderr, "fsboxd.conf:1")
+    fsboxd.write_config("max-jobs = 7\n")
+    result = User("root").run([lib.FSBOXD, "--mode", "system", "--check-config"])
+    equal((result.returncode, result.stdout), (0, b"configuration is fine\n"))
+    fsboxd.write_config(None)
+    fsboxd.forget()
+
+
+@case(root=True)
+def the_environment_only_makes_stricter():
+    fsboxd = spawner("user")
+    fsboxd.start(env={"FSBOX_FORCE_UNAVAILABLE": "1"})
+    contains(fsboxd.ask("true"), "failed engine-unavailable verify ")
+    fsboxd.stop()
+    result = fsboxd.user.run([lib.FSBOXD, "--mode", "user"],
+                             env={"FSBOX_FORCE_UNAVAILABLE": "1", "FSBOX_SANDBOX_REQUIRED": "1"})
+    equal(result.returncode, 1)
+    contains(result.stderr, "engine-unavailable")
+    fsboxd.forget()
+
+
+# ---- who is served -------------------------------------------------------------------------
+
+
+@case(root=True)
+def R7_descriptors_of_the_refused_are_closed_by_nobody_who_matters():
+    with spawner("system") as fsboxd:
+        python(fsboxd, PUSH, user=User("root"))
+        before = fsboxd.descriptors()
+        for _ in range(20):
+            result = python(fsboxd, PUSH, user=User("root"))
+            equal(result.returncode, 0, lib.show(result))
+            error = refusal(result.stdout)
+            equal(error["data"]["kind"], "not-authorized")
+            contains(error["data"]["hint"], "root-peers")
+        wait_for(lambda: fsboxd.descriptors() <= before, 5, "the closers' end")
+        equal(fsboxd.ask("true"), "ended exited 0 0\n")
+
+
+@case(root=True)
+def R6_confined_peers_are_refused_and_told_why():
+    confined = {
+        "no-new-privs": ["setpriv", "--no-new-privs"],
+        "user-namespace": ["unshare", "--user"],
+        "mount-namespace": ["unshare", "--mount"],
+        "pid-namespace": ["unshare", "--pid", "--fork"],
+    }
+    with spawner("system") as fsboxd:
+        uid = fsboxd.user.uid
+        for admitted in (False, True):
+            fsboxd.write_config(f"admit-confined-uid = {uid}\n" if admitted else None)
+            fsboxd.process.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+            for name, before in confined.items():
+                if name in ("mount-namespace", "pid-namespace"):
+                    before = [*before, "setpriv", f"--reuid={uid}", f"--regid={uid}",
+                              f"--groups={lib.GROUPS['fsbox']}"]
+                    result = python(fsboxd, PUSH, user=User("root"), before=before)
+                elif name == "no-new-privs" and admitted:
+                    result = python(fsboxd, TALK, "true", before=before)
+                    equal(result.stdout, b"ended exited 0 0\n")
+                    continue
+                else:
+                    result = python(fsboxd, PUSH, before=before)
+                error = refusal(result.stdout)
+                equal((error["data"]["kind"], error["data"]["stage"]), ("confined-peer", name))
+                contains(error["data"]["hint"],
+                         f"admit-confined-uid = {uid}" if name == "no-new-privs" else "outside")
+        fsboxd.write_config(None)
+
+
+@case(root=True)
+def only_members_of_the_group_can_connect():
+    with spawner("system") as fsboxd:
+        found = os.stat(fsboxd.socket)
+        equal((found.st_mode & 0o7777, found.st_uid, found.st_gid),
+              (0o660, 0, lib.GROUPS["fsbox"]))
+        result = python(fsboxd, PUSH, user=User("fsbxc"))
+        contains(result.stderr, "PermissionError")
+    with spawner("user") as fsboxd:
+        equal(os.stat(fsboxd.socket).st_mode & 0o7777, 0o600)
+        error = refusal(python(fsboxd, PUSH, user=User("root")).stdout)
+        equal(error["data"]["kind"], "not-authorized")
+
+
+@case(root=True)
+def R13_connections_are_bounded():
+    with spawner("system") as fsboxd:
+        error = refusal(python(fsboxd, CROWD, "1024").stdout)
+        equal(error["data"]["kind"], "quota-exceeded")
+        # Somebody else is served all the while.
+        equal(fsboxd.ask("true", user=User("fsbxb")), "ended exited 0 0\n")
+
+
+# ---- idle ----------------------------------------------------------------------------------
+
+
+@case(root=True)
+def idle_means_asleep():
+    with spawner("system") as fsboxd:
+        fsboxd.ask("true")
+        time.sleep(1)
+
+        def switches():
+            with open(f"/proc/{fsboxd.process.pid}/status", encoding="ascii") as file:
+                return [line for line in file if "ctxt_switches" in line]
+
+        before = switches()
+        time.sleep(3)
+        equal(switches(), before, "wake-ups")
+        with open(f"/proc/{fsboxd.process.pid}/smaps_rollup", encoding="ascii") as file:
+            print("#", *[line.strip() for line in file if line.startswith("Pss:")])
 
 
 lib.main()
