@@ -276,27 +276,43 @@ int spawnlink_wait_config(struct spawnlink *link, struct link_config *ret_config
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-/* Whole messages only: each is at most PIPE_BUF, so the pipe takes it at once or not at all. */
-static int flush_queue(struct spawnlink *link, struct error *err)
+/*
+ * Write what the pipe takes: whole messages only, since each is at most PIPE_BUF. Returns how many
+ * bytes of the queue were written; *ret_errno is 0 when all were.
+ */
+static size_t write_messages(const struct spawnlink *link, int *ret_errno)
 {
-	while (link->queue.size > 0) {
+	size_t done = 0;
+
+	*ret_errno = 0;
+	while (done < link->queue.size) {
 		struct op_message op;
 		ssize_t n;
 
-		memcpy(&op, link->queue.data, offsetof(struct op_message, seq));
-		n = write(link->request_fd, link->queue.data, op.size);
-		if (n > 0) {
-			buf_consume(&link->queue, (size_t)n);
+		memcpy(&op, link->queue.data + done, offsetof(struct op_message, seq));
+		n = write(link->request_fd, link->queue.data + done, op.size);
+		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0) {
+			*ret_errno = errno;
+			break;
 		}
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN)
-			return error_set(err, ERR_UNREACHABLE, errno, "write to fsboxd");
-		if (link->writable != NULL && event_add(link->writable, NULL) < 0)
-			return error_set(err, ERR_NOMEM, 0, "event");
-		return 0;
+		done += (size_t)n;
 	}
+	return done;
+}
+
+static int flush_queue(struct spawnlink *link, struct error *err)
+{
+	int errnum;
+
+	buf_consume(&link->queue, write_messages(link, &errnum));
+	if (errnum == 0)
+		return 0;
+	if (errnum != EAGAIN)
+		return error_set(err, ERR_UNREACHABLE, errnum, "write to fsboxd");
+	if (link->writable != NULL && event_add(link->writable, NULL) < 0)
+		return error_set(err, ERR_NOMEM, 0, "event");
 	return 0;
 }
 

@@ -149,20 +149,17 @@ static void test_by_path(void **state)
 
 static void test_names_that_are_none(void **state)
 {
-	static const char *const names[] = {
-		"",
-		"../a",
-		"a/b",
-		".hidden",
-		"a b",
-		"relative/x",
-		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		"aaaaaaaaaaaaaaaaaaaa"
-	};
+	static const char *const names[] = { "", "../a", "a/b", ".hidden", "a b", "relative/x" };
+	char longest[LIMIT_NAME_BYTES + 1];
 	struct room *room = *state;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(load(room, names[i]), -ERR_INVALID);
+	memset(longest, 'a', LIMIT_NAME_BYTES);
+	longest[LIMIT_NAME_BYTES] = '\0';
+	assert_int_equal(load(room, longest), -ERR_INVALID);
+	longest[LIMIT_NAME_BYTES - 1] = '\0';
+	assert_int_equal(load(room, longest), -ERR_CONFIG); /* a name, but of nothing */
 	put(room, "host/a.json", "{\"extends\": \"../b\"}");
 	assert_int_equal(load(room, "a"), -ERR_CONFIG);
 }

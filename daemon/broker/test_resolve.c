@@ -290,6 +290,7 @@ static void test_children_hold_nothing_R9(void **state)
 	DIR *dir;
 	unsigned count = 0;
 
+	assert_true(secret >= 0);
 	assert_int_equal(ask(room, "/", &lookup), 0);
 	run_until(room, 1);
 	assert_int_equal(resolver_pool_init(&pool, NULL), 0);

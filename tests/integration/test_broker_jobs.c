@@ -512,92 +512,6 @@ static void test_client_leaves_while_starting(void **state)
 	fake_job_deinit(&job);
 }
 
-/* ---- fsboxd dies --------------------------------------------------------------------------------- */
-
-static void test_fsboxd_dies(void **state)
-{
-	struct fake *fake = *state;
-	struct fake_client client;
-	union method_result result;
-	struct wait_result exited;
-	struct fake_job job;
-	struct error_reply reply;
-	int64_t id;
-
-	fake_start(fake);
-	client_hello(fake, &client);
-	run_job(fake, &client, &job, &result);
-	method_result_deinit(METHOD_SPAWN, &result);
-	fake_die(fake);
-
-	/* New ones are refused, naming why; the running one's result still comes, from init. */
-	id = spawn(fake, &client);
-	client_expect_error(&client, id, ERR_UNREACHABLE, &reply);
-	assert_non_null(strstr(reply.message, "fsboxd"));
-	error_reply_deinit(&reply);
-	fake_job_report(&job, REPORT_EXITED, &seven);
-	expect_exited(&client, job.id, &exited);
-	assert_int_equal(exited.reason, EXIT_EXITED);
-	assert_int_equal(exited.code, 7);
-	wait_result_deinit(&exited);
-	assert_true(fake_is_alive(fake));
-	fake_job_deinit(&job);
-
-	/* With nobody left the broker ends. */
-	client_disconnect(&client);
-	assert_int_equal(fake_wait_exit(fake), 0);
-}
-
-static void test_fsboxd_and_init_die_R24(void **state)
-{
-	struct fake *fake = *state;
-	struct fake_client client;
-	union method_result result;
-	struct wait_result exited;
-	struct fake_job job;
-
-	fake_start(fake);
-	client_hello(fake, &client);
-	run_job(fake, &client, &job, &result);
-	method_result_deinit(METHOD_SPAWN, &result);
-	fake_die(fake);
-	fake_job_deinit(&job);
-	expect_exited(&client, result.spawn.job != 0 ? result.spawn.job : 1, &exited);
-	assert_int_equal(exited.reason, EXIT_LOST);
-	wait_result_deinit(&exited);
-	client_disconnect(&client);
-	assert_int_equal(fake_wait_exit(fake), 0);
-}
-
-static void test_fsboxd_dies_while_starting(void **state)
-{
-	struct fake *fake = *state;
-	struct fake_client client;
-	struct fake_job job;
-	int64_t id;
-
-	fake_start(fake);
-	client_hello(fake, &client);
-	id = spawn(fake, &client);
-	fake_open_job(fake, &job);
-	fake_take_start(fake, &job);
-	fake_die(fake);
-	fake_job_deinit(&job);
-	client_expect_error(&client, id, ERR_UNREACHABLE, NULL);
-	client_disconnect(&client);
-	assert_int_equal(fake_wait_exit(fake), 0);
-}
-
-/* Garbage from fsboxd: nothing good can follow, the broker ends. */
-static void test_garbage_from_fsboxd(void **state)
-{
-	struct fake *fake = *state;
-
-	fake_start(fake);
-	assert_int_equal(write(fake->link, "garbage", 7), 7);
-	assert_int_equal(fake_wait_exit(fake), 1);
-}
-
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -611,10 +525,6 @@ int main(void)
 		T(test_garbage_on_the_job_channel),
 		T(test_client_leaves_a_running_job),
 		T(test_client_leaves_while_starting),
-		T(test_fsboxd_dies),
-		T(test_fsboxd_and_init_die_R24),
-		T(test_fsboxd_dies_while_starting),
-		T(test_garbage_from_fsboxd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
