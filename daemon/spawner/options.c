@@ -8,7 +8,7 @@
 #include "common/scope.h"
 
 /* Longer than any deployment would want to keep an unused daemon: a week. */
-#define IDLE_EXIT_MAX_S (7 * 24 * 3600)
+#define IDLE_EXIT_MAX_S (7L * 24 * 3600)
 
 typedef int option_fn(struct options *options, const char *value, struct error *err);
 

@@ -18,19 +18,19 @@
 
 static void add(char *body, size_t *used, const char *text)
 {
-	size_t length = strlen(text);
-
-	memcpy(body + *used, text, length);
-	*used += length;
+	for (; *text != '\0'; text++)
+		body[(*used)++] = *text;
 }
 
 static void add_safe(char *body, size_t *used, size_t most, const char *text)
 {
 	for (size_t i = 0; text[i] != '\0' && i < most; i++) {
-		unsigned char byte = (unsigned char)text[i];
-		bool safe = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+		bool safe = text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' && text[i] != '\\';
 
-		body[(*used)++] = safe ? (char)byte : '?';
+		body[*used] = '?';
+		if (safe)
+			body[*used] = text[i];
+		(*used)++;
 	}
 }
 
@@ -64,6 +64,6 @@ size_t refusal_frame(char frame[REFUSAL_BYTES], enum error_kind kind, const char
 	add_member(body, &used, "hint", HINT_BYTES, hint);
 	add(body, &used, "}}}");
 	for (int i = 0; i < HEADER_BYTES; i++)
-		frame[i] = (char)((uint32_t)used >> (8 * (HEADER_BYTES - 1 - i)));
+		frame[i] = (char)(uint8_t)((uint32_t)used >> (8 * (HEADER_BYTES - 1 - i)));
 	return HEADER_BYTES + used;
 }

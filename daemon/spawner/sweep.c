@@ -14,7 +14,7 @@
 #include "daemon/spawner/stray.h"
 
 /* What the child says about each placeholder: one byte, in order. */
-enum sweep_verdict { SWEEP_REMOVED = 'r', SWEEP_LEFT = 'l', SWEEP_KEEP = 'k' };
+enum sweep_verdict { SWEEP_REMOVED = 1, SWEEP_LEFT, SWEEP_KEEP };
 
 /* One byte each must fit a pipe that nobody reads until the child has ended. */
 #define SWEEP_MOST 4096
@@ -49,7 +49,7 @@ static int sweep_main(void *arg)
 		return 1;
 	for (size_t i = 0; i < sweep->count && i < SWEEP_MOST; i++) {
 		int r = placeholder_remove(&sweep->placeholders[i], NULL);
-		char verdict = r > 0 ? SWEEP_REMOVED : r == 0 ? SWEEP_LEFT : SWEEP_KEEP;
+		uint8_t verdict = r > 0 ? SWEEP_REMOVED : r == 0 ? SWEEP_LEFT : SWEEP_KEEP;
 
 		if (write(CHILD_FIRST_FD, &verdict, 1) != 1)
 			return 1;
@@ -77,7 +77,7 @@ static void record_left(struct sweep *sweep, const struct report_placeholder *pl
 /* Take what was said so far; what nothing was said about is kept for another time. */
 static void settle(struct sweep *sweep)
 {
-	char verdicts[SWEEP_MOST];
+	uint8_t verdicts[SWEEP_MOST];
 	ssize_t got = read(sweep->said_fd, verdicts, sizeof(verdicts));
 	size_t said = got > 0 ? (size_t)got : 0;
 
