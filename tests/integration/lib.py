@@ -82,7 +82,9 @@ def in_machine(*command, top, stage, **options):
     namespaces = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
                   "--mount-proc", *options.get("more", ())]
     environment = dict(os.environ, FSBOX_TEST_TOP=top, FSBOX_TEST_STAGE=stage)
-    return subprocess.run([*namespaces, *command], env=environment, check=False).returncode
+    # Whatever kills us takes the whole machine with it.
+    return subprocess.run([*namespaces, *command], env=environment, check=False,
+                          preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)).returncode
 
 
 def enter_private_machine():
@@ -200,7 +202,10 @@ class User:
             out, errors = process.communicate(input, timeout)
         except subprocess.TimeoutExpired:
             process.kill()
-            out, errors = process.communicate()
+            try:
+                out, errors = process.communicate(timeout=3)
+            except subprocess.TimeoutExpired:  # somebody else holds its pipes
+                out, errors = b"?", b"?"
             raise AssertionError(f"{command} did not end in {timeout} s; stdout {out!r}, "
                                  f"stderr {errors!r}") from None
         return subprocess.CompletedProcess(command, process.returncode, out, errors)
@@ -350,6 +355,11 @@ class Daemon:
     def spawn(self, *arguments, **options):
         """`fsboxctl spawn ARGUMENTS`; pass options of spawn, then "--", then the command."""
         return self.ctl("spawn", *arguments, **options)
+
+    def detach(self, *arguments, **options):
+        """spawn --detach: the job would keep our pipes open, so that it gets none."""
+        return self.spawn("--detach", *arguments, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, **options)
 
     def sh(self, script, *options, cwd=None, **more):
         """A shell script inside, with CWD as the project."""

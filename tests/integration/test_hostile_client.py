@@ -564,7 +564,7 @@ def r13_the_quota_of_jobs_is_exact():
 @case(*MODES)
 def r13_a_timeout_holds_without_a_broker(daemon):
     place = project(daemon, "r13")
-    succeeds(daemon.spawn("--detach", "--timeout", "2s", "--", "/bin/sh", "-c",
+    succeeds(daemon.detach("--timeout", "2s", "--", "/bin/sh", "-c",
                           "while :; do date +%N >beat; sleep .05; done", cwd=place))
     wait_for(lambda: os.path.exists(f"{place}/beat"), 10, "the command")
     for pid in brokers(daemon.user):
