@@ -25,7 +25,7 @@ void broker_reap_soon(struct broker *broker)
 
 void broker_update_soon(struct broker *broker)
 {
-	static const struct timeval soon = { .tv_usec = UPDATE_MS * 1000 };
+	static const struct timeval soon = { .tv_usec = (suseconds_t)UPDATE_MS * 1000 };
 
 	if (!event_pending(broker->update, EV_TIMEOUT, NULL))
 		(void)event_add(broker->update, &soon);

@@ -41,7 +41,7 @@ static int make_environment(struct policy_build *build, struct error *err)
 static int make_digest(struct policy_build *build, struct error *err)
 {
 	/* A rule's line escapes each byte into four at most. */
-	struct buf text = BUF_INIT(LIMIT_PLAN_BYTES * 4);
+	struct buf text = BUF_INIT((size_t)LIMIT_PLAN_BYTES * 4);
 	struct sha256 sha;
 	int r = policy_canonical_text(&build->policy, &text, err);
 

@@ -89,7 +89,12 @@ static const char *config_value(const char *text, char *ret_value)
 			text++;
 			if (*text == '\n')
 				continue;
-			*out++ = *text == 'n' ? '\n' : *text == 't' ? '\t' : *text;
+			*out = *text;
+			if (*text == 'n')
+				*out = '\n';
+			else if (*text == 't')
+				*out = '\t';
+			out++;
 			kept = out;
 			continue;
 		}

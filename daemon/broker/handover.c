@@ -70,7 +70,7 @@ int handover_args(const char *cwd, const struct string_list *argv, const struct 
 	AUTO(auto_free) char **arguments = as_vector(argv);
 	AUTO(auto_free) char **variables = as_vector(env);
 	AUTO(auto_close) int fd = -1;
-	struct buf out = BUF_INIT(2 * LIMIT_ARGS_BYTES);
+	struct buf out = BUF_INIT((size_t)2 * LIMIT_ARGS_BYTES);
 	struct sha256 sha;
 	int r;
 

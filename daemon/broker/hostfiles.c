@@ -17,7 +17,7 @@ static void auto_buf(struct buf *buf)
 static int read_one(struct hostconf *conf, const char *path, bool user_file,
 		    struct resolver_pool *pool, struct error *err)
 {
-	AUTO(auto_buf) struct buf values = BUF_INIT(2 * LIMIT_PATH_BYTES);
+	AUTO(auto_buf) struct buf values = BUF_INIT((size_t)2 * LIMIT_PATH_BYTES);
 	AUTO(auto_buf) struct buf answer = BUF_INIT(LIMIT_CONFIG_BYTES + 4096);
 	struct unpack in;
 	const char *text;

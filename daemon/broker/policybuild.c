@@ -294,7 +294,9 @@ static void name_profile(struct policy_build *build, const char *asked)
 			     (c >= '0' && c <= '9') || c == '-' || c == '_' ||
 			     (c == '.' && length > 0);
 
-		build->profile_name[length] = plain ? c : '_';
+		build->profile_name[length] = c;
+		if (!plain)
+			build->profile_name[length] = '_';
 	}
 	build->profile_name[length] = '\0';
 	if (asked[0] == '/' && length > 5 && strcmp(build->profile_name + length - 5, ".json") == 0)

@@ -143,7 +143,7 @@ static int fill_bwrap(const struct policy_build *build, struct string_list *ret_
 {
 	const struct link_config *config = &build->broker->config;
 	struct string_list masks = { 0 };
-	struct buf out = BUF_INIT(LIMIT_PLAN_BYTES * 2);
+	struct buf out = BUF_INIT((size_t)LIMIT_PLAN_BYTES * 2);
 	const struct bwrap_options options = {
 		.mask_dir = config->mask_dir,
 		.mask_file = config->mask_file,

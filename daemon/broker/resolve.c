@@ -302,7 +302,7 @@ static void pool_serve(struct resolver_pool *pool, bool more)
 {
 	static const struct timeval patience = {
 		.tv_sec = RESOLVE_PATIENCE_MS / 1000,
-		.tv_usec = (RESOLVE_PATIENCE_MS % 1000) * 1000,
+		.tv_usec = (suseconds_t)(RESOLVE_PATIENCE_MS % 1000) * 1000,
 	};
 
 	while (pool->first != NULL) {

@@ -232,11 +232,14 @@ static int fill_facts(struct spawn *spawn, const struct op_start *start, struct 
 /* TEXT cut to SIZE, every byte that is not printable ASCII as `?`: for lists and records. */
 static void put_plain(char *out, size_t size, const char *text)
 {
-	size_t i;
+	size_t length = strnlen(text, size - 1);
 
-	for (i = 0; i < size - 1 && text[i] != '\0'; i++)
-		out[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
-	out[i] = '\0';
+	for (size_t i = 0; i < length; i++) {
+		out[i] = text[i];
+		if (text[i] < 0x20 || text[i] == 0x7f)
+			out[i] = '?';
+	}
+	out[length] = '\0';
 }
 
 /* A label is UTF-8 and may hold anything but control characters; cut between characters. */
@@ -246,8 +249,11 @@ static void put_label(char *out, size_t size, const char *text)
 
 	while (length > 0 && text[length] != '\0' && ((unsigned char)text[length] & 0xc0) == 0x80)
 		length--;
-	for (size_t i = 0; i < length; i++)
-		out[i] = (unsigned char)text[i] >= 0x20 && text[i] != 0x7f ? text[i] : '?';
+	for (size_t i = 0; i < length; i++) {
+		out[i] = text[i];
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			out[i] = '?';
+	}
 	out[length] = '\0';
 }
 

@@ -24,7 +24,7 @@ static void test_pipes_at_once(void **state)
 
 	(void)state;
 	assert_int_equal(closer_init(&closer, NULL), 0);
-	assert_int_equal(pipe(pair), 0);
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
 	closer_take(&closer, pair[0]);
 	assert_int_equal(fcntl(pair[0], F_GETFD), -1);
 	closer_take(&closer, pair[1]);

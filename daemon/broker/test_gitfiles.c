@@ -26,7 +26,7 @@ static void make_dir(const char *name)
 static void put(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(const char *name, const char *format, ...)
 {
-	FILE *file = fopen(name, "w");
+	FILE *file = fopen(name, "we");
 	va_list args;
 
 	assert_non_null(file);

@@ -21,7 +21,7 @@ struct room {
 
 static void put(const char *name)
 {
-	FILE *file = fopen(name, "w");
+	FILE *file = fopen(name, "we");
 
 	assert_non_null(file);
 	assert_int_equal(fclose(file), 0);

@@ -68,7 +68,7 @@ static void put(const struct room *room, const char *name, const char *text)
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", room->dir, name);
-	file = fopen(path, "w");
+	file = fopen(path, "we");
 	assert_non_null(file);
 	assert_true(fputs(text, file) >= 0);
 	assert_int_equal(fclose(file), 0);
@@ -236,7 +236,7 @@ static void test_odd_files_R13(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(load(room, path), -ERR_CONFIG);
 	(void)snprintf(path, sizeof(path), "%s/big", room->dir);
-	file = fopen(path, "w");
+	file = fopen(path, "we");
 	assert_non_null(file);
 	assert_true(fputs("{}", file) >= 0);
 	for (size_t i = 2; i < LIMIT_PROFILE_BYTES; i++)

@@ -24,7 +24,7 @@ static void make_dir(const char *name)
 
 static void put(const char *name, const char *text)
 {
-	FILE *file = fopen(name, "w");
+	FILE *file = fopen(name, "we");
 
 	assert_non_null(file);
 	assert_true(fputs(text, file) >= 0);

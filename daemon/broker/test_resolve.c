@@ -282,7 +282,7 @@ static void test_cancel(void **state)
 static void test_children_hold_nothing_R9(void **state)
 {
 	struct room *room = *state;
-	AUTO(auto_close) int secret = open("/etc/hostname", O_RDONLY);
+	AUTO(auto_close) int secret = open("/etc/hostname", O_RDONLY | O_CLOEXEC);
 	struct resolver_pool pool;
 	struct lookup *lookup;
 	char path[64];
@@ -409,7 +409,7 @@ static void test_read_and_make(void **state)
 	assert_int_equal(st.st_mode & 07777, 0700);
 
 	(void)snprintf(path, sizeof(path), "%s/a/file", dir);
-	file = fopen(path, "w");
+	file = fopen(path, "we");
 	assert_non_null(file);
 	assert_int_equal(fwrite("a\0b", 1, 3, file), 3);
 	(void)fclose(file);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/broker/sender.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -24,8 +25,8 @@ static struct child start_child(int flags, const char *root)
 	int tell[2];
 	int hear[2];
 
-	assert_int_equal(pipe(tell), 0);
-	assert_int_equal(pipe(hear), 0);
+	assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hear, O_CLOEXEC), 0);
 	child.pid = fork();
 	if (child.pid == 0) {
 		char byte = 'x';

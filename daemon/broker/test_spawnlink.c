@@ -68,7 +68,7 @@ static int set_up(void **state)
 	assert_non_null(room);
 	(void)signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	room->theirs = ends[0];
 	room->requests = pipes[0];
 	room->base = event_base_new();
@@ -296,7 +296,7 @@ static void test_not_what_is_expected(void **state)
 	int pipes[2];
 
 	(void)state;
-	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	assert_int_equal(spawnlink_init_take(&link, pipes[0], pipes[1], NULL), -ERR_SYSTEM);
 	spawnlink_deinit(&link);
 }

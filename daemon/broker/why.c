@@ -132,7 +132,8 @@ static const char *mask_of(const struct policy *policy, const struct rule *rule,
 static int fill_shadowed(const struct policy *policy, const struct rule *deciding, const char *real,
 			 struct msg_rule_list *ret_list, struct error *err)
 {
-	AUTO(auto_free) const struct rule **covering = calloc(COVERING_MAX, sizeof(*covering));
+	AUTO(auto_free)
+	const struct rule **covering = calloc(COVERING_MAX, sizeof(const struct rule *));
 	size_t count;
 	int r = 0;
 

@@ -90,7 +90,7 @@ void fake_start(struct fake *fake)
 		char *envp[] = { NULL };
 		int link = fcntl(sockets[1], F_DUPFD, 20);
 		int requests = fcntl(pipes[1], F_DUPFD, 20);
-		int null = open("/dev/null", O_RDWR);
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 		if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(link, BROKER_FD_LINK) < 0 ||
 		    dup2(requests, BROKER_FD_REQUEST) < 0 || chdir("/") < 0)
@@ -197,7 +197,7 @@ void fake_write(const struct fake *fake, const char *name, const char *text)
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", fake->dir, name);
-	file = fopen(path, "w");
+	file = fopen(path, "we");
 	assert_non_null(file);
 	assert_true(fputs(text, file) >= 0);
 	assert_int_equal(fclose(file), 0);

@@ -203,10 +203,10 @@ static void test_descriptors_are_handed_on_R7(void **state)
 	fake_start(fake);
 	client_hello(fake, &client);
 	before = fake_open_descriptors(fake);
-	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	spawn_params_init(fake, &params);
-	params.spawn.stdio.out_fd = dup(pipes[1]);
-	params.spawn.lifeline_fd = dup(pipes[0]);
+	params.spawn.stdio.out_fd = fcntl(pipes[1], F_DUPFD_CLOEXEC, 0);
+	params.spawn.lifeline_fd = fcntl(pipes[0], F_DUPFD_CLOEXEC, 0);
 	id = client_ask(&client, METHOD_SPAWN, &params);
 	method_params_deinit(METHOD_SPAWN, &params);
 	fake_open_job(fake, &job);

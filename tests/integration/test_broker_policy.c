@@ -444,15 +444,18 @@ static void test_why(void **state)
 static void signal_children(const struct fake *fake, int signo)
 {
 	char path[64];
+	char line[4096] = "";
 	FILE *file;
-	int pid;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", fake->pid, fake->pid);
-	file = fopen(path, "r");
+	file = fopen(path, "re");
 	assert_non_null(file);
-	while (fscanf(file, "%d", &pid) == 1)
-		(void)kill(pid, signo);
+	assert_non_null(fgets(line, sizeof(line), file));
 	(void)fclose(file);
+	for (char *at = line; *at > ' ';) {
+		(void)kill((pid_t)strtol(at, &at, 10), signo);
+		at += strspn(at, " ");
+	}
 }
 
 /* The look-up of one request hangs: it times out; others of the same user are served meanwhile. */

@@ -248,9 +248,11 @@ static void test_truncated(void **state)
 
 static size_t make_frame(char *out, const char *json)
 {
-	put_header(out, (uint32_t)strlen(json));
-	memcpy(out + 4, json, strlen(json));
-	return 4 + strlen(json);
+	size_t size = strlen(json);
+
+	put_header(out, (uint32_t)size);
+	memcpy(out + 4, json, size + 1); /* the NUL is not sent */
+	return 4 + size;
 }
 
 /* Two clients whose frames come byte by byte, in turn. */
