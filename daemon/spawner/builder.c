@@ -18,9 +18,9 @@
 #include "common/path.h"
 #include "common/rule.h"
 #include "common/scope.h"
+#include "daemon/spawner/builderwork.h"
 #include "daemon/spawner/engine.h"
 #include "daemon/spawner/inherit.h"
-#include "daemon/spawner/init.h"
 #include "daemon/spawner/native.h"
 #include "daemon/spawner/placeholder.h"
 #include "daemon/spawner/quote.h"
@@ -32,24 +32,13 @@
 
 /* Above every number that a descriptor is given for good. */
 #define HIGH_FD 32
-#define PLACED_MAX 16
-
-struct builder {
-	const struct builder_input *input;
-	const char *stage;
-	struct inherit inherit;
-	struct plan plan; /* a copy whose strings are the input's */
-	int report_fd;    /* out of everybody's way until INIT_FD_REPORT is it */
-	int args_fd;
-	char args_number[16];
-};
 
 /* Where announce() notes what it passed on. */
 struct announcer {
 	char last_made[LIMIT_PATH_BYTES + 1];
 };
 
-static _Noreturn void builder_fail(const struct builder *builder, const struct error *err)
+_Noreturn void builder_fail(const struct builder *builder, const struct error *err)
 {
 	struct report_message message;
 
@@ -65,7 +54,7 @@ static _Noreturn void builder_fail(const struct builder *builder, const struct e
  * Holds: every descriptor and all memory of fsboxd, its ids and capabilities. Nothing is read yet that
  * a peer can influence.
  */
-static int builder_shut(struct builder *builder, struct error *err)
+int builder_shut(struct builder *builder, struct error *err)
 {
 	builder->stage = "builder";
 	builder->report_fd = fcntl(builder->input->report_fd, F_DUPFD_CLOEXEC, HIGH_FD);
@@ -94,18 +83,9 @@ static int place(int fd, int number, struct error *err)
 	return 0;
 }
 
-struct placed {
-	int fd;
-	int number;
-};
-
-/*
- * Keep WANTED at their numbers, close all others. The numbers given may be any, also those of each
- * other: first all go out of the way. An fd of -1 leaves its number closed.
- */
-static int keep_descriptors(const struct placed *wanted, size_t count, struct error *err)
+int builder_keep_descriptors(const struct builder_placed *wanted, size_t count, struct error *err)
 {
-	int high[PLACED_MAX];
+	int high[BUILDER_PLACED_MAX];
 	unsigned int next = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -136,7 +116,7 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 	const struct builder_input *input = builder->input;
 	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct placed wanted[] = {
+	const struct builder_placed wanted[] = {
 		{ null_fd, STDIN_FILENO },           { null_fd, STDOUT_FILENO },
 		{ input->stderr_fd, STDERR_FILENO }, { input->report_fd, INIT_FD_REPORT },
 		{ input->go_fd, INIT_FD_GO },        { input->channel_fd, INIT_FD_CHANNEL },
@@ -146,7 +126,7 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 
 	if (null_fd < 0 || dev_fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "open /dev");
-	if (keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
+	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
 		return -(int)ERR_SYSTEM;
 	builder->report_fd = INIT_FD_REPORT;
 	return 0;
@@ -158,7 +138,7 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
  * Holds: our own descriptors only; ids and capabilities of fsboxd, until the last line. Memory is
  * still a copy of fsboxd's, which holds no secrets, and cannot be looked at.
  */
-static int builder_become(struct builder *builder, struct error *err)
+int builder_become(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	int r = 0;
@@ -293,7 +273,7 @@ static bool lost_its_object(const struct plan *plan, size_t index)
  * Holds: our own descriptors; the peer's ids and no capability. What is walked here is the peer's to
  * shape; it may hang for ever, and fsboxd abandons us then.
  */
-static int builder_make_placeholders(struct builder *builder, struct error *err)
+int builder_make_placeholders(struct builder *builder, struct error *err)
 {
 	const struct plan *plan = builder->input->plan;
 	int r = 0;
@@ -394,7 +374,7 @@ static bool is_writable(const struct plan_op *op)
 	return false;
 }
 
-static int encode_setup(struct builder *builder, struct buf *out, struct error *err)
+int builder_encode_setup(struct builder *builder, struct buf *out, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	struct setup_header header = { .magic = SETUP_MAGIC, .engine = input->engine };
@@ -425,7 +405,7 @@ static int builder_write_setup(struct builder *builder, struct error *err)
 {
 	AUTO(buf_deinit) struct buf out = BUF_INIT(LIMIT_PLAN_BYTES);
 	AUTO(auto_close) int fd = -1;
-	int r = encode_setup(builder, &out, err);
+	int r = builder_encode_setup(builder, &out, err);
 
 	if (r < 0)
 		return r;
@@ -467,158 +447,6 @@ static int builder_exec(struct builder *builder, struct error *err)
 	return error_set(err, ERR_ENGINE_UNAVAILABLE, errno, "execute %s", quote(path).text);
 }
 
-/* ---- the native engine ---------------------------------------------------------------- */
-
-/* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
-#define NATIVE_FD_USER (INIT_FD_DEV + 1)
-#define NATIVE_FD_MOUNT (INIT_FD_DEV + 2)
-#define NATIVE_FD_NET (INIT_FD_DEV + 3)
-#define NATIVE_FD_LAST NATIVE_FD_NET
-
-static int native_place(struct builder *builder, struct error *err)
-{
-	const struct builder_input *input = builder->input;
-	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const struct placed wanted[] = {
-		{ null_fd, STDIN_FILENO },
-		{ null_fd, STDOUT_FILENO },
-		{ null_fd, STDERR_FILENO },
-		{ input->report_fd, INIT_FD_REPORT },
-		{ input->go_fd, INIT_FD_GO },
-		{ input->channel_fd, INIT_FD_CHANNEL },
-		{ open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), INIT_FD_DEV },
-		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
-		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
-		{ input->namespaces.net_ns_fd, NATIVE_FD_NET },
-	};
-
-	if (keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
-		return -(int)ERR_SYSTEM;
-	builder->report_fd = INIT_FD_REPORT;
-	return 0;
-}
-
-/*
- * Holds: our own descriptors; in system mode the peer's ids and what mounting takes, in user mode nothing
- * outside and everything inside a user namespace. Init gives that up before it reads a byte.
- */
-static int native_enter_job(struct builder *builder, struct error *err)
-{
-	const struct builder_input *input = builder->input;
-	struct native_input native = {
-		.plan = input->plan,
-		.identity = input->identity,
-		.switch_ids = input->switch_ids,
-		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
-		.shared = input->shared,
-	};
-	int net = input->namespaces.net_ns_fd;
-	int r = 0;
-
-	builder->stage = NATIVE_STAGE_TEMPLATE;
-	if (native_still_valid(&native, err) != 1)
-		return -(int)err->kind;
-	r = native_enter(&native, NATIVE_FD_MOUNT, net < 0 ? net : NATIVE_FD_NET, err);
-	if (r < 0)
-		return r;
-	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
-	    syscall(SYS_close_range, (unsigned int)NATIVE_FD_USER, ~0u, 0) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "shut the job");
-	builder->stage = "inherit";
-	return inherit_limit(&builder->inherit, err);
-}
-
-static _Noreturn void native_run(struct builder *builder)
-{
-	struct buf setup = BUF_INIT(LIMIT_PLAN_BYTES);
-	struct error err = ERROR_INIT;
-	const struct builder_input *input = builder->input;
-	int r = 0;
-
-	/* The network first, where that takes being root: one with no way out is nobody's gain. */
-	builder->plan = *input->plan;
-	builder->inherit = *input->inherit;
-	if ((r = native_place(builder, &err)) == 0 &&
-	    (r = inherit_raise(&builder->inherit, &err)) == 0) {
-		builder->stage = "network";
-		if (input->switch_ids)
-			r = native_enter_network(input->namespaces.net_ns_fd < 0
-							 ? input->namespaces.net_ns_fd
-							 : NATIVE_FD_NET,
-						 &err);
-	}
-	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
-	    (r = native_enter_job(builder, &err)) == 0 &&
-	    (r = encode_setup(builder, &setup, &err)) == 0) {
-		const struct init_input init = {
-			.report_fd = INIT_FD_REPORT,
-			.go_fd = INIT_FD_GO,
-			.channel_fd = INIT_FD_CHANNEL,
-			.dev_fd = INIT_FD_DEV,
-			.setup = setup.data,
-			.setup_bytes = setup.size,
-		};
-
-		init_run(&init);
-	}
-	builder_fail(builder, &err);
-}
-
-/* ---- templates ------------------------------------------------------------------------ */
-
-static int template_place(struct builder *builder, struct error *err)
-{
-	const struct builder_input *input = builder->input;
-	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const struct placed wanted[] = {
-		{ null_fd, STDIN_FILENO },    { null_fd, STDOUT_FILENO },
-		{ null_fd, STDERR_FILENO },   { input->report_fd, INIT_FD_REPORT },
-		{ input->go_fd, INIT_FD_GO }, { input->namespaces.user_ns_fd, NATIVE_FD_USER },
-	};
-
-	if (keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
-		return -(int)ERR_SYSTEM;
-	builder->report_fd = INIT_FD_REPORT;
-	return 0;
-}
-
-static int template_build(struct builder *builder, struct error *err)
-{
-	const struct builder_input *input = builder->input;
-	struct native_input native = {
-		.plan = &builder->plan,
-		.identity = input->identity,
-		.switch_ids = input->switch_ids,
-		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
-		.shared = input->shared,
-	};
-	struct report_message message;
-	int r = 0;
-
-	builder->stage = "mounts";
-	/* A user's own daemon may take the namespace only of a process that it could look into. */
-	if (!input->switch_ids && prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
-	r = native_build(&native, err);
-	if (r < 0)
-		return r;
-	report_begin(&message, REPORT_BUILT);
-	r = report_write(INIT_FD_REPORT, &message, err);
-	return r < 0 ? r : report_wait_go(INIT_FD_GO, err);
-}
-
-_Noreturn void builder_run_template(const struct builder_input *input)
-{
-	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
-	struct error err = ERROR_INIT;
-
-	if (builder_shut(&builder, &err) == 0 && template_place(&builder, &err) == 0 &&
-	    builder_become(&builder, &err) == 0 && builder_make_placeholders(&builder, &err) == 0 &&
-	    template_build(&builder, &err) == 0)
-		_exit(0);
-	builder_fail(&builder, &err);
-}
-
 /* ---- jobs ----------------------------------------------------------------------------- */
 
 _Noreturn void builder_run(const struct builder_input *input)
@@ -628,7 +456,7 @@ _Noreturn void builder_run(const struct builder_input *input)
 	int r = builder_shut(&builder, &err);
 
 	if (r == 0 && input->engine == ENGINE_NATIVE)
-		native_run(&builder);
+		builder_run_native(&builder);
 	if (r == 0 && input->engine != ENGINE_BWRAP)
 		r = error_set(&err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' has no builder",
 			      engine_name(input->engine));

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The native engine's part of builder.h: making a template, and a job that enters one. */
+#include "daemon/spawner/builder.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/scope.h"
+#include "daemon/spawner/builderwork.h"
+#include "daemon/spawner/inherit.h"
+#include "daemon/spawner/init.h"
+#include "daemon/spawner/native.h"
+#include "daemon/spawner/report.h"
+
+/* ---- a job ---------------------------------------------------------------------------- */
+
+/* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
+#define NATIVE_FD_USER (INIT_FD_DEV + 1)
+#define NATIVE_FD_MOUNT (INIT_FD_DEV + 2)
+#define NATIVE_FD_NET (INIT_FD_DEV + 3)
+#define NATIVE_FD_LAST NATIVE_FD_NET
+
+static int native_place(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct builder_placed wanted[] = {
+		{ null_fd, STDIN_FILENO },
+		{ null_fd, STDOUT_FILENO },
+		{ null_fd, STDERR_FILENO },
+		{ input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO },
+		{ input->channel_fd, INIT_FD_CHANNEL },
+		{ open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), INIT_FD_DEV },
+		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
+		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
+		{ input->namespaces.net_ns_fd, NATIVE_FD_NET },
+	};
+
+	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
+		return -(int)ERR_SYSTEM;
+	builder->report_fd = INIT_FD_REPORT;
+	return 0;
+}
+
+/*
+ * Holds: our own descriptors; in system mode the peer's ids and what mounting takes, in user mode nothing
+ * outside and everything inside a user namespace. Init gives that up before it reads a byte.
+ */
+static int native_enter_job(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	struct native_input native = {
+		.plan = input->plan,
+		.identity = input->identity,
+		.switch_ids = input->switch_ids,
+		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
+		.shared = input->shared,
+	};
+	int net = input->namespaces.net_ns_fd;
+	int r = 0;
+
+	builder->stage = NATIVE_STAGE_TEMPLATE;
+	if (native_still_valid(&native, err) != 1)
+		return -(int)err->kind;
+	r = native_enter(&native, NATIVE_FD_MOUNT, net < 0 ? net : NATIVE_FD_NET, err);
+	if (r < 0)
+		return r;
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
+	    syscall(SYS_close_range, (unsigned int)NATIVE_FD_USER, ~0u, 0) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "shut the job");
+	builder->stage = "inherit";
+	return inherit_limit(&builder->inherit, err);
+}
+
+_Noreturn void builder_run_native(struct builder *builder)
+{
+	struct buf setup = BUF_INIT(LIMIT_PLAN_BYTES);
+	struct error err = ERROR_INIT;
+	const struct builder_input *input = builder->input;
+	int r = 0;
+
+	/* The network first, where that takes being root: one with no way out is nobody's gain. */
+	builder->plan = *input->plan;
+	builder->inherit = *input->inherit;
+	if ((r = native_place(builder, &err)) == 0 &&
+	    (r = inherit_raise(&builder->inherit, &err)) == 0) {
+		builder->stage = "network";
+		if (input->switch_ids)
+			r = native_enter_network(input->namespaces.net_ns_fd < 0
+							 ? input->namespaces.net_ns_fd
+							 : NATIVE_FD_NET,
+						 &err);
+	}
+	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
+	    (r = native_enter_job(builder, &err)) == 0 &&
+	    (r = builder_encode_setup(builder, &setup, &err)) == 0) {
+		const struct init_input init = {
+			.report_fd = INIT_FD_REPORT,
+			.go_fd = INIT_FD_GO,
+			.channel_fd = INIT_FD_CHANNEL,
+			.dev_fd = INIT_FD_DEV,
+			.setup = setup.data,
+			.setup_bytes = setup.size,
+		};
+
+		init_run(&init);
+	}
+	builder_fail(builder, &err);
+}
+
+/* ---- templates ------------------------------------------------------------------------ */
+
+static int template_place(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct builder_placed wanted[] = {
+		{ null_fd, STDIN_FILENO },    { null_fd, STDOUT_FILENO },
+		{ null_fd, STDERR_FILENO },   { input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO }, { input->namespaces.user_ns_fd, NATIVE_FD_USER },
+	};
+
+	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
+		return -(int)ERR_SYSTEM;
+	builder->report_fd = INIT_FD_REPORT;
+	return 0;
+}
+
+static int template_build(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+	struct native_input native = {
+		.plan = &builder->plan,
+		.identity = input->identity,
+		.switch_ids = input->switch_ids,
+		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
+		.shared = input->shared,
+	};
+	struct report_message message;
+	int r = 0;
+
+	builder->stage = "mounts";
+	/* A user's own daemon may take the namespace only of a process that it could look into. */
+	if (!input->switch_ids && prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
+	r = native_build(&native, err);
+	if (r < 0)
+		return r;
+	report_begin(&message, REPORT_BUILT);
+	r = report_write(INIT_FD_REPORT, &message, err);
+	return r < 0 ? r : report_wait_go(INIT_FD_GO, err);
+}
+
+_Noreturn void builder_run_template(const struct builder_input *input)
+{
+	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
+	struct error err = ERROR_INIT;
+
+	if (builder_shut(&builder, &err) == 0 && template_place(&builder, &err) == 0 &&
+	    builder_become(&builder, &err) == 0 && builder_make_placeholders(&builder, &err) == 0 &&
+	    template_build(&builder, &err) == 0)
+		_exit(0);
+	builder_fail(&builder, &err);
+}
