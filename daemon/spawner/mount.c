@@ -19,15 +19,18 @@
 
 static int open_source(const struct plan_op *op, struct stat *ret_st, struct error *err)
 {
-	AUTO(auto_close) int fd = mountapi_open(AT_FDCWD, op->source, O_PATH, 0);
+	bool link = (op->flags & PLAN_NODE_LINK) != 0;
+	AUTO(auto_close)
+	int fd = mountapi_open(AT_FDCWD, op->source, O_PATH | (link ? O_NOFOLLOW : 0), 0);
 
 	if (fd < 0)
 		return error_set(err, errno == ENOENT ? ERR_PATH_NOT_FOUND : ERR_SETUP_FAILED,
 				 errno, "open '%s'", op->source);
 	if (fstat(fd, ret_st) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "stat '%s'", op->source);
-	if (S_ISLNK(ret_st->st_mode))
-		return error_set(err, ERR_PATH_NOT_FOUND, ELOOP, "open '%s'", op->source);
+	if (S_ISLNK(ret_st->st_mode) != link)
+		return error_set(err, ERR_PATH_NOT_FOUND, link ? 0 : ELOOP, "open '%s'%s",
+				 op->source, link ? ": it was a link" : "");
 	return steal_fd(&fd);
 }
 

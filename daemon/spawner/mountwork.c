@@ -15,6 +15,11 @@
 #include "common/scope.h"
 #include "daemon/spawner/mountapi.h"
 
+enum walk_flags {
+	WALK_ANYWHERE = 1 << 0, /* mountpoints may be made also in what is not ours */
+	WALK_LINK = 1 << 1,     /* the last component may be a link, which is then the mountpoint */
+};
+
 void mount_work_deinit(struct mount_work *work)
 {
 	auto_close(&work->root_fd);
@@ -90,12 +95,17 @@ int mount_work_remember(struct mount_work *work, int fd, struct error *err)
 	return 0;
 }
 
-/* The child NAME of DIR_FD, made when it is missing and DIR_FD is in a file system of ours, or ANYWHERE. */
+/*
+ * The child NAME of DIR_FD, made when it is missing and DIR_FD is in a file system of ours, or with
+ * WALK_ANYWHERE.
+ */
 static int open_or_make(const struct mount_work *work, int dir_fd, const char *name, bool directory,
-			bool anywhere)
+			unsigned int flags)
 {
+	uint64_t link = flags & WALK_LINK ? O_NOFOLLOW : 0;
+	bool anywhere = (flags & WALK_ANYWHERE) != 0;
 	struct stat st;
-	int fd = mountapi_open(dir_fd, name, O_PATH, RESOLVE_IN_ROOT);
+	int fd = mountapi_open(dir_fd, name, O_PATH | link, RESOLVE_IN_ROOT);
 
 	if (fd >= 0 || errno != ENOENT)
 		return fd;
@@ -119,7 +129,7 @@ static int open_or_make(const struct mount_work *work, int dir_fd, const char *n
 }
 
 static int walk(const struct mount_work *work, int base_fd, const char *rel, bool directory,
-		bool anywhere)
+		unsigned int flags)
 {
 	AUTO(auto_close) int at = fcntl(base_fd, F_DUPFD_CLOEXEC, 3);
 
@@ -135,7 +145,8 @@ static int walk(const struct mount_work *work, int base_fd, const char *rel, boo
 		memcpy(name, rel, length);
 		name[length] = '\0';
 		rel += length;
-		next = open_or_make(work, at, name, directory || *rel != '\0', anywhere);
+		next = open_or_make(work, at, name, directory || *rel != '\0',
+				    *rel == '\0' ? flags : flags & ~(unsigned int)WALK_LINK);
 		auto_close(&at);
 		at = next;
 	}
@@ -145,7 +156,7 @@ static int walk(const struct mount_work *work, int base_fd, const char *rel, boo
 int mount_work_mountpoint(const struct mount_work *work, int base_fd, const char *rel,
 			  bool directory)
 {
-	return walk(work, base_fd, rel, directory, false);
+	return walk(work, base_fd, rel, directory, 0);
 }
 
 /* Whether what is seen around OP is a private directory of fsbox's, in which we may make things. */
@@ -165,6 +176,7 @@ int mount_work_target(const struct mount_work *work, const struct plan_op *op, b
 {
 	const struct staged *staged = mount_work_is_fresh(op) ? NULL : staged_over(work, op->path);
 	char rel[LIMIT_PATH_BYTES + sizeof(MOUNT_STAGE_DIR) + 32];
+	unsigned int flags = op->flags & PLAN_NODE_LINK ? WALK_LINK : 0;
 	int fd = -1;
 
 	if (staged)
@@ -173,9 +185,9 @@ int mount_work_target(const struct mount_work *work, const struct plan_op *op, b
 	else
 		(void)snprintf(rel, sizeof(rel), "%s", op->path);
 
-	fd = walk(work, work->root_fd, rel, directory, false);
+	fd = walk(work, work->root_fd, rel, directory, flags);
 	if (fd < 0 && errno == ENOENT && stands_in_private(work, op))
-		fd = walk(work, work->root_fd, rel, directory, true);
+		fd = walk(work, work->root_fd, rel, directory, flags | WALK_ANYWHERE);
 	if (fd < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "mountpoint '%s'", op->path);
 	return fd;

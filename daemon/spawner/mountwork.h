@@ -78,7 +78,10 @@ int mount_work_remember(struct mount_work *work, int fd, struct error *err);
 int mount_work_mountpoint(const struct mount_work *work, int base_fd, const char *rel,
 			  bool directory);
 
-/* The mountpoint of OP: in the new root, or in a waiting tree. Fails with ERR_SETUP_FAILED. */
+/*
+ * The mountpoint of OP: in the new root, or in a waiting tree. With PLAN_NODE_LINK it may be a link, on
+ * which the kernel mounts like on a file. Fails with ERR_SETUP_FAILED.
+ */
 int mount_work_target(const struct mount_work *work, const struct plan_op *op, bool directory,
 		      struct error *err);
 

@@ -92,10 +92,11 @@ static struct mount_options mount_options_of(const struct native_input *input)
 	};
 }
 
+/* Of the link itself, where it is one. */
 static void witness(const char *path, struct native_witness *ret_witness)
 {
 	struct statx st;
-	AUTO(auto_close) int fd = mountapi_open(AT_FDCWD, path, O_PATH, 0);
+	AUTO(auto_close) int fd = mountapi_open(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0);
 
 	memset(ret_witness, 0, sizeof(*ret_witness));
 	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
