@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "common/limits.h"
 #include "daemon/log.h"
@@ -23,7 +24,10 @@ static void stray_on_exit(int status, void *arg)
 	struct stray *stray = arg;
 	struct spawner *spawner = stray->spawner;
 
-	(void)status;
+	/* Not what our own signal did, but what it had to say: a role that cannot even be executed. */
+	if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+		log_write(LOG_WARNING, "%s of user %u ended with status %d", stray->what,
+			  stray->uid, WEXITSTATUS(status));
 	loop_disarm(&spawner->loop, &stray->timer);
 	if (stray->stuck)
 		quota_give(&spawner->quota, stray->uid, QUOTA_STUCK);

@@ -2,6 +2,7 @@
 """fsboxd with a broker of ours in fsbox-broker's place (--exec-dir), and clients for that broker."""
 
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -45,13 +46,25 @@ class Spawner(lib.Daemon):
     def __init__(self, mode, user, broker="mini_broker"):
         super().__init__(mode, user)
         self.place = exec_dir(broker)
+        self.ready = -1
 
-    def start(self, *arguments, **options):
-        return super().start("--exec-dir", self.place, *arguments, **options)
+    def start(self, *arguments, before=(), **options):
+        """@before  words of a command that starts fsboxd in turn"""
+        program = f"{self.place}/start"
+        with open(program, "w", encoding="ascii") as file:
+            file.write(f'#!/bin/sh\nexec {" ".join(before)} {lib.FSBOXD} "$@"\n')
+        os.chmod(program, 0o755)
+        self.ready, writes = os.pipe()
+        try:
+            return super().start("--exec-dir", self.place, "--ready-fd", str(writes), *arguments,
+                                 program=program, pass_fds=[writes], **options)
+        finally:
+            os.close(writes)
+            os.close(self.ready)
 
     def wait_until_it_answers(self):
-        wait_for(lambda: os.path.exists(self.socket) or self.process.poll() is not None, 20,
-                 "the socket")
+        wait_for(lambda: select.select([self.ready], [], [], 0)[0] or
+                 self.process.poll() is not None, 20, "readiness")
         if self.process.poll() is not None:
             raise AssertionError(f"fsboxd ended with {self.process.returncode}: {self.logged()}")
 
@@ -59,8 +72,10 @@ class Spawner(lib.Daemon):
         return self.start()
 
     def __exit__(self, *_):
-        self.stop()
-        self.forget()
+        try:
+            self.stop()
+        finally:
+            self.forget()
 
     def forget(self):
         shutil.rmtree(self.place)
@@ -92,5 +107,5 @@ class Spawner(lib.Daemon):
         return lib.text(out)
 
 
-def spawner(mode):
-    return Spawner(mode, User("root" if mode == "root" else "fsbxa"))
+def spawner(mode, broker="mini_broker"):
+    return Spawner(mode, User("root" if mode == "root" else "fsbxa"), broker)

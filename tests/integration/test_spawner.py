@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import time
 
 import lib
@@ -61,6 +62,13 @@ sys.stdout.buffer.write(client.recv(65536))
 def python(fsboxd, program, *arguments, user=None, before=()):
     return (user or fsboxd.user).run([*before, "/usr/bin/python3", "-c", program, fsboxd.socket,
                                       *arguments])
+
+
+def ticks(pid):
+    """Processor time so far, in hundredths of a second."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def refusal(data):
@@ -175,12 +183,15 @@ def it_ends_by_itself_when_nobody_needs_it():
 def readiness_is_a_byte():
     fsboxd = spawner("user")
     reads, writes = os.pipe()
-    fsboxd.start("--ready-fd", str(writes), pass_fds=[writes])
+    process = fsboxd.user.popen([lib.FSBOXD, "--mode", "user", "--exec-dir", fsboxd.place,
+                                 "--ready-fd", str(writes)], pass_fds=[writes],
+                                stderr=subprocess.DEVNULL)
     os.close(writes)
     equal(os.read(reads, 16), b"R")
     equal(os.read(reads, 16), b"")
     os.close(reads)
-    fsboxd.stop()
+    process.terminate()
+    equal(process.wait(10), 0)
     fsboxd.forget()
 
 
@@ -224,7 +235,7 @@ def the_environment_only_makes_stricter():
     fsboxd.start(env={"FSBOX_FORCE_UNAVAILABLE": "1"})
     contains(fsboxd.ask("true"), "failed engine-unavailable verify ")
     fsboxd.stop()
-    result = fsboxd.user.run([lib.FSBOXD, "--mode", "user"],
+    result = fsboxd.user.run([lib.FSBOXD, "--mode", "user", "--exec-dir", fsboxd.place],
                              env={"FSBOX_FORCE_UNAVAILABLE": "1", "FSBOX_SANDBOX_REQUIRED": "1"})
     equal(result.returncode, 1)
     contains(result.stderr, "engine-unavailable")
@@ -237,7 +248,8 @@ def the_environment_only_makes_stricter():
 @case(root=True)
 def R7_descriptors_of_the_refused_are_closed_by_nobody_who_matters():
     with spawner("system") as fsboxd:
-        python(fsboxd, PUSH, user=User("root"))
+        fsboxd.ask("true")  # starts broker and recorder
+        time.sleep(0.5)
         before = fsboxd.descriptors()
         for _ in range(20):
             result = python(fsboxd, PUSH, user=User("root"))
@@ -304,6 +316,32 @@ def R13_connections_are_bounded():
         equal(fsboxd.ask("true", user=User("fsbxb")), "ended exited 0 0\n")
 
 
+@case(root=True)
+def R13_out_of_descriptors_is_no_end():
+    # Room for itself and a few connections; then it can neither accept nor start anything.
+    fsboxd = spawner("system").start(before=["prlimit", "--nofile=48:48"])
+    try:
+        before = ticks(fsboxd.process.pid)
+        python(fsboxd, CROWD, "60")
+        wait_for(lambda: "ended exited 6 0" in fsboxd.ask("exit 6"), 60, "service")
+        if ticks(fsboxd.process.pid) - before > 500:
+            raise AssertionError("it was busy while it could do nothing")
+    finally:
+        fsboxd.stop()
+        fsboxd.forget()
+
+
+@case(root=True)
+def records_that_are_required_and_cannot_be_made():
+    fsboxd = spawner("system", "hostile_broker")
+    os.remove(f"{fsboxd.place}/fsbox-recorder")
+    fsboxd.start(config="audit = required\n")
+    contains(fsboxd.logged(), "nothing will be recorded")
+    contains(fsboxd.ask("engines"), "open: audit-unavailable")
+    fsboxd.stop()
+    fsboxd.forget()
+
+
 # ---- idle ----------------------------------------------------------------------------------
 
 
@@ -311,6 +349,7 @@ def R13_connections_are_bounded():
 def idle_means_asleep():
     with spawner("system") as fsboxd:
         fsboxd.ask("true")
+        fsboxd.ask("native true")
         time.sleep(1)
 
         def switches():
