@@ -109,6 +109,8 @@ struct seen {
 /*
  * @home     canonical, when it is one of the trees or in one; else ""
  * @seen     directories looked into, so that overlapping trees are looked at once
+ * @entries  read so far
+ * @dev      of the tree's root
  * @result   the first failure that must not be passed over
  */
 struct scan {
@@ -122,6 +124,7 @@ struct scan {
 	size_t entries;
 	dev_t dev;
 	bool incomplete;
+	bool first_bytes[256]; /* with which some protected name begins */
 };
 
 static void put_found(struct scan *scan, size_t name, const char *path, const char *real,
@@ -210,15 +213,18 @@ static bool is_new(struct scan *scan, int fd, bool is_root)
 }
 
 /*
- * Which protected names of SCOPE begin with ENTRY: bit I for the I-th name, so that a directory's
+ * Which protected names of SCOPE begin with ENTRY: PRESENT[I] for the I-th name, so that a directory's
  * names cost one pass over its entries and not a look-up each.
  */
-static void mark_names(const char *entry, enum protect_scope scope, bool *present)
+static void mark_names(const struct scan *scan, const char *entry, enum protect_scope scope,
+		       bool *present)
 {
 	size_t count;
 	const struct protected_name *names = protected_names(&count);
 	size_t length = strlen(entry);
 
+	if (!scan->first_bytes[(unsigned char)entry[0]])
+		return;
 	for (size_t i = 0; i < count; i++) {
 		if (names[i].scope == scope && strncmp(names[i].name, entry, length) == 0 &&
 		    (names[i].name[length] == '\0' || names[i].name[length] == '/'))
@@ -278,9 +284,9 @@ static int look_into(struct scan *scan, const char *dir, unsigned depth, struct 
 			scan->incomplete = true;
 			break;
 		}
-		mark_names(entry->d_name, PROTECT_TREE, present);
+		mark_names(scan, entry->d_name, PROTECT_TREE, present);
 		if (strcmp(dir, scan->home) == 0)
-			mark_names(entry->d_name, PROTECT_HOME, present);
+			mark_names(scan, entry->d_name, PROTECT_HOME, present);
 		if (strcmp(entry->d_name, ".git") == 0)
 			has_git = true;
 		if (depth < PROTECTED_DEPTH_MAX && worth_entering(entry)) {
@@ -317,6 +323,15 @@ static int scan_tree(struct scan *scan, const char *root)
 	return r;
 }
 
+static void note_first_bytes(struct scan *scan)
+{
+	size_t count;
+	const struct protected_name *names = protected_names(&count);
+
+	for (size_t i = 0; i < count; i++)
+		scan->first_bytes[(unsigned char)names[i].name[0]] = true;
+}
+
 int protected_answer(struct unpack *in, struct buf *out, struct error *err)
 {
 	AUTO(auto_free) struct scan *scan = calloc(1, sizeof(*scan));
@@ -329,6 +344,7 @@ int protected_answer(struct unpack *in, struct buf *out, struct error *err)
 	scan->out = out;
 	scan->err = err;
 	scan->home = home;
+	note_first_bytes(scan);
 	for (uint32_t i = 0; i < count && r == 0 && !in->bad; i++) {
 		const char *tree = unpack_string(in);
 		AUTO(auto_free) char *root = NULL;

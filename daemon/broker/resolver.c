@@ -14,6 +14,7 @@
 
 #include "common/path.h"
 #include "common/scope.h"
+#include "daemon/broker/dircache.h"
 #include "daemon/broker/matching.h"
 #include "daemon/broker/protected.h"
 #include "daemon/broker/walk.h"
@@ -44,17 +45,20 @@ void lookup_path_unpack(struct unpack *unpack, struct lookup_path *ret_path)
 static int answer_paths(struct unpack *in, struct buf *out, struct error *err)
 {
 	AUTO(auto_free) struct walk *walk = calloc(1, sizeof(*walk));
+	struct dircache *cache = dircache_new();
 	uint32_t count = unpack_u32(in);
 	int r = 0;
 
-	if (walk == NULL)
+	if (walk == NULL || cache == NULL) {
+		(void)dircache_free(cache);
 		return error_set(err, ERR_NOMEM, ENOMEM, "look up paths");
+	}
 	for (uint32_t i = 0; i < count && r == 0 && !in->bad; i++) {
 		const char *path = unpack_string(in);
 
 		if (in->bad)
 			break;
-		r = walk_path(walk, path, err);
+		r = dircache_walk(cache, walk, path, err);
 		if (r < 0)
 			break;
 		pack_string(out, walk->real);
@@ -69,6 +73,7 @@ static int answer_paths(struct unpack *in, struct buf *out, struct error *err)
 			pack_string(out, walk->links.items[k]);
 	}
 	walk_deinit(walk);
+	(void)dircache_free(cache);
 	return r;
 }
 
@@ -123,6 +128,13 @@ static void answer_read(struct unpack *in, struct buf *out)
 	buf_deinit(&data);
 }
 
+static bool is_directory(const char *path)
+{
+	AUTO(auto_close) int fd = walk_open(path, O_PATH | O_DIRECTORY);
+
+	return fd >= 0;
+}
+
 /*
  * Make PATH and what is missing above it, for this user alone. No link is followed: the caller has
  * the path from a look-up. Returns 0 or an errno.
@@ -134,6 +146,8 @@ static int make_dirs(const char *path)
 
 	if (path[0] != '/' || length > LIMIT_PATH_BYTES || path_refusal(path) != NULL)
 		return EINVAL;
+	if (is_directory(path))
+		return 0;
 	memcpy(at, path, length + 1);
 	for (size_t i = 1; i <= length; i++) {
 		AUTO(auto_close) int parent = -1;
