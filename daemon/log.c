@@ -114,7 +114,8 @@ static void write_line(enum log_level level, const char *text)
 		log_dropped++;
 }
 
-static void vlog(enum log_level level, const struct error *err, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void
+vlog(enum log_level level, const struct error *err, const char *format, va_list args)
 {
 	char text[LOG_LINE_BYTES];
 	int saved_errno = errno;
