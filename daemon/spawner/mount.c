@@ -389,21 +389,34 @@ static int begin_root(struct mount_work *work, struct error *err)
 	return shown ? 0 : mount_work_remember(work, work->root_fd, err);
 }
 
+/* A read-only mount of an empty file, of which every job puts copies over files of its /proc. */
+static int stage_mask(int stage, struct error *err)
+{
+	AUTO(auto_close) int file = -1;
+	AUTO(auto_close) int tree = -1;
+
+	file = openat(stage, "mask", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
+	if (file >= 0)
+		tree = open_tree(stage, "mask", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0 || mountapi_restrict(tree, "", MOUNT_ATTR_RDONLY, 0) < 0 ||
+	    mountapi_attach(tree, file) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "stage");
+	return 0;
+}
+
 /* A tmpfs of its own, so that /dev may be read-only, with a mountpoint for each waiting tree. */
 static int begin_stage(struct mount_work *work, struct error *err)
 {
 	AUTO(auto_close) int target = -1;
 	AUTO(auto_close) int stage = -1;
-	AUTO(auto_close) int mask = -1;
+	int r = 0;
 
 	target = mount_work_mountpoint(work, work->root_fd, MOUNT_STAGE_DIR, true);
 	stage = mountapi_new_tmpfs("0700", MOUNT_ATTR_NOEXEC);
 	if (target < 0 || stage < 0 || mountapi_attach(stage, target) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "stage");
-	mask = openat(stage, "mask", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
-	if (mask < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "stage");
-	return mount_work_remember(work, stage, err);
+	r = stage_mask(stage, err);
+	return r < 0 ? r : mount_work_remember(work, stage, err);
 }
 
 /* The new root becomes "/" of this process; the host's tree is let go. */

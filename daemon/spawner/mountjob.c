@@ -17,23 +17,33 @@
 #include "daemon/spawner/mountapi.h"
 #include "daemon/spawner/mountwork.h"
 
-/* Not every kernel has all of them. */
-static int mask_proc_files(int proc, struct error *err)
+/* Whether a user other than root can open a file of root's of this MODE: the job has no capability. */
+static bool open_to_others(mode_t mode)
+{
+	return (mode & (S_IRWXG | S_IRWXO)) != 0;
+}
+
+/* Not every kernel has all of them, and most are closed to anybody but root. */
+static int mask_proc_files(const struct mount_work *work, int proc, struct error *err)
 {
 	size_t count = 0;
 	const char *const *names = bwrap_proc_masks(&count);
 
 	for (size_t i = 0; i < count; i++) {
 		AUTO(auto_close) int mask = -1;
-		AUTO(auto_close) int target = mountapi_open(proc, names[i], O_PATH, 0);
+		struct stat st;
 
-		if (target < 0 && errno == ENOENT)
+		if (fstatat(proc, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return error_set(err, ERR_SETUP_FAILED, errno, "look at '/proc/%s'",
+					 names[i]);
+		}
+		if (!work->options->root_peer && !open_to_others(st.st_mode))
 			continue;
 		mask = open_tree(AT_FDCWD, MOUNT_STAGE_DIR "/mask",
 				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-		if (target < 0 || mask < 0 ||
-		    mountapi_restrict(mask, "", MOUNT_ATTR_RDONLY, 0) < 0 ||
-		    mountapi_attach(mask, target) < 0)
+		if (mask < 0 || move_mount(mask, "", proc, names[i], MOVE_MOUNT_F_EMPTY_PATH) < 0)
 			return error_set(err, ERR_SETUP_FAILED, errno, "mask '/proc/%s'", names[i]);
 	}
 	return 0;
@@ -53,7 +63,7 @@ static int finish_proc(const struct mount_work *work, int target, struct error *
 	if (sys < 0 || mountapi_restrict(sys, "", MOUNT_ATTR_RDONLY, 0) < 0 ||
 	    move_mount(sys, "", proc, "sys", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "restrict '/proc/sys'");
-	return mask_proc_files(proc, err);
+	return mask_proc_files(work, proc, err);
 }
 
 static int finish_tmpfs(struct mount_work *work, const struct plan_op *op, int target,

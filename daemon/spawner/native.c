@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/limits.h"
+#include "common/path.h"
 #include "common/scope.h"
 #include "daemon/spawner/mount.h"
 #include "daemon/spawner/mountapi.h"
@@ -92,14 +94,54 @@ static struct mount_options mount_options_of(const struct native_input *input)
 	};
 }
 
+/*
+ * The directory looked at last: paths come sorted, so that most lie in the same one as the path before.
+ *
+ * @path_bytes  how much of @path is the directory's name, without a slash at its end
+ */
+struct directory {
+	int fd;
+	size_t path_bytes;
+	const char *path;
+};
+
+#define DIRECTORY_INIT   \
+	{                \
+		.fd = -1 \
+	}
+
+static void directory_deinit(struct directory *directory)
+{
+	auto_close(&directory->fd);
+}
+
+/* The parent of PATH, reached through no link; -1 when it cannot be. Borrows PATH. */
+static int parent_of(struct directory *directory, const char *path)
+{
+	size_t bytes = (size_t)(path_leaf(path) - path) - 1;
+	char name[LIMIT_PATH_BYTES + 1];
+
+	if (directory->path && directory->path_bytes == bytes &&
+	    memcmp(directory->path, path, bytes) == 0)
+		return directory->fd;
+	auto_close(&directory->fd);
+	directory->path = path;
+	directory->path_bytes = bytes;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)bytes, path);
+	directory->fd = mountapi_open(AT_FDCWD, bytes > 0 ? name : "/", O_PATH | O_DIRECTORY, 0);
+	return directory->fd;
+}
+
 /* Of the link itself, where it is one. */
-static void witness(const char *path, struct native_witness *ret_witness)
+static void witness(struct directory *directory, const char *path,
+		    struct native_witness *ret_witness)
 {
 	struct statx st;
-	AUTO(auto_close) int fd = mountapi_open(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0);
+	int fd = parent_of(directory, path);
 
 	memset(ret_witness, 0, sizeof(*ret_witness));
-	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+	if (fd < 0 || statx(fd, path[1] ? path_leaf(path) : ".",
+			    AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 			    STATX_TYPE | STATX_INO | STATX_BTIME | STATX_MNT_ID_UNIQUE, &st) < 0)
 		return;
 	ret_witness->ino = st.stx_ino;
@@ -138,6 +180,7 @@ static const char *host_path(const struct plan_op *op)
 int native_build(const struct native_input *input, struct error *err)
 {
 	struct mount_options options = mount_options_of(input);
+	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
 	const struct plan *plan = input->plan;
 	int r = 0;
 
@@ -145,7 +188,7 @@ int native_build(const struct native_input *input, struct error *err)
 		const char *path = host_path(&plan->ops[i]);
 
 		if (path)
-			witness(path, &input->shared->witnesses[i]);
+			witness(&directory, path, &input->shared->witnesses[i]);
 	}
 	if (input->user_ns_fd >= 0 && setns(input->user_ns_fd, CLONE_NEWUSER) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "enter the user namespace");
@@ -159,13 +202,15 @@ int native_build(const struct native_input *input, struct error *err)
 
 int native_still_valid(const struct native_input *input, struct error *err)
 {
+	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
+
 	for (size_t i = 0; i < input->plan->count; i++) {
 		const char *path = host_path(&input->plan->ops[i]);
 		struct native_witness now;
 
 		if (!path)
 			continue;
-		witness(path, &now);
+		witness(&directory, path, &now);
 		if (memcmp(&now, &input->shared->witnesses[i], sizeof(now)) != 0) {
 			(void)error_set(err, ERR_PATH_NOT_FOUND, 0, "'%s' changed", path);
 			return 0;

@@ -16,6 +16,9 @@
 /* After so many makers in a row that made nothing we leave it to the jobs. */
 #define FAILURES_MAX 3
 
+/* So long nothing must have been taken before what was is made anew. */
+#define QUIET_MS 20
+
 struct maker_input {
 	int user_ns_fd;
 	int ready_fd;
@@ -54,9 +57,28 @@ static void stop_maker(struct netpool *pool)
 	pool->ready_fd = -1;
 	auto_close(&pool->next_fd);
 	pool->next_fd = -1;
+	auto_close(&pool->standing_fd);
+	pool->standing_fd = -1;
+	pool->asked = false;
 }
 
 static void start_maker(struct netpool *pool);
+
+/* Have one more made, and then those that are still missing. */
+static void make_more(struct netpool *pool)
+{
+	if (pool->count >= pool->wanted || pool->asked)
+		return;
+	if (pool->maker.pid == 0) {
+		start_maker(pool);
+		return;
+	}
+	/* A maker whose pipes are gone ends, and that leads to another. */
+	if (pool->next_fd >= 0 && write(pool->next_fd, "n", 1) == 1)
+		pool->asked = true;
+	else
+		stop_maker(pool);
+}
 
 static void on_maker_exit(int status, void *arg)
 {
@@ -65,29 +87,29 @@ static void on_maker_exit(int status, void *arg)
 	stop_maker(pool);
 	if (status != 0 && ++pool->failures == FAILURES_MAX)
 		log_write(LOG_WARNING, "network namespaces cannot be made in advance");
-	if (pool->count < pool->wanted)
-		start_maker(pool);
+	make_more(pool);
 }
 
 static void on_ready(uint32_t events, void *arg)
 {
 	struct netpool *pool = arg;
 	char byte = 0;
-	int fd = -1;
 
 	(void)events;
 	if (read(pool->ready_fd, &byte, 1) != 1) {
 		stop_maker(pool);
 		return;
 	}
-	fd = nsfd_open(pool->maker.pidfd, pool->maker.pid, NSFD_NET);
-	if (fd >= 0) {
-		pool->fds[pool->count++] = fd;
-		pool->failures = 0;
-	}
-	/* Closing the pipe lets the maker go. */
-	if (fd < 0 || pool->count >= pool->wanted || write(pool->next_fd, &byte, 1) != 1)
+	pool->asked = false;
+	if (pool->standing_fd >= 0)
+		pool->fds[pool->count++] = pool->standing_fd;
+	pool->standing_fd = nsfd_open(pool->maker.pidfd, pool->maker.pid, NSFD_NET);
+	if (pool->standing_fd < 0) {
 		stop_maker(pool);
+		return;
+	}
+	pool->failures = 0;
+	make_more(pool);
 }
 
 static void start_maker(struct netpool *pool)
@@ -119,6 +141,8 @@ static void start_maker(struct netpool *pool)
 	    child_start(pool->children, &pool->maker, maker_main, &input, on_maker_exit, pool,
 			NULL) < 0)
 		stop_maker(pool);
+	else
+		pool->asked = true; /* the first one it makes unasked */
 }
 
 void netpool_init(struct netpool *pool, struct loop *loop, struct children *children, size_t wanted,
@@ -136,6 +160,7 @@ void netpool_deinit(struct netpool *pool)
 {
 	if (!pool->loop)
 		return;
+	loop_disarm(pool->loop, &pool->refill);
 	stop_maker(pool);
 	if (pool->maker.pid != 0)
 		child_forget(pool->children, &pool->maker);
@@ -143,11 +168,18 @@ void netpool_deinit(struct netpool *pool)
 		(void)close(pool->fds[--pool->count]);
 }
 
+static void on_quiet(void *arg)
+{
+	make_more(arg);
+}
+
 int netpool_take(struct netpool *pool)
 {
 	int fd = pool->count > 0 ? pool->fds[--pool->count] : -1;
 
-	if (pool->count < pool->wanted)
-		start_maker(pool);
+	if (pool->wanted > 0 && pool->count > pool->wanted / 2)
+		loop_arm(pool->loop, &pool->refill, QUIET_MS, on_quiet, pool);
+	else
+		make_more(pool);
 	return fd;
 }

@@ -6,8 +6,11 @@
  * Empty network namespaces, made before they are needed: making one takes the kernel longer than all
  * the rest of a spawn. Each is used once.
  *
- * A short-lived child makes them, one after the other, and fsboxd takes each by the child's pidfd: no
- * descriptor is ever received. In user mode they belong to the daemon's user namespace.
+ * A child makes them, one after the other, and fsboxd takes each by the child's pidfd: no descriptor is
+ * ever received. In user mode they belong to the daemon's user namespace.
+ *
+ * What was taken is made anew when it has been quiet for a moment, so that no spawn waits for a
+ * processor that is busy with that; at once when half of the pool is gone.
  */
 
 #include <stdbool.h>
@@ -23,9 +26,11 @@
 /*
  * @wanted       how many to keep ready; 0: none are made
  * @user_ns_fd   borrowed; -1: the host's
- * @maker        the child, while the pool fills
+ * @maker        the child; it waits while the pool is full
  * @ready_fd     a byte for each namespace the maker stands in
  * @next_fd      a byte tells it to make another
+ * @standing_fd  the namespace that the maker stands in: nobody gets it before it has left
+ * @asked        it was told to make one and has not
  */
 struct netpool {
 	struct loop *loop;
@@ -37,14 +42,17 @@ struct netpool {
 	struct child maker;
 	int ready_fd;
 	int next_fd;
+	int standing_fd;
+	bool asked;
 	struct loop_source ready_source;
+	struct loop_timer refill;
 	unsigned int failures;
 };
 
 #define NETPOOL_INIT                                                                  \
 	{                                                                             \
 		.user_ns_fd = -1, .maker = CHILD_INIT, .ready_fd = -1, .next_fd = -1, \
-		.ready_source = LOOP_SOURCE_INIT,                                     \
+		.standing_fd = -1, .ready_source = LOOP_SOURCE_INIT,                  \
 	}
 
 /* Begin to fill. WANTED is cut to NETPOOL_MAX. */
