@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/path.h"
@@ -254,12 +255,24 @@ static int make_events(struct broker *broker, struct error *err)
 	return 0;
 }
 
+/* A connection takes three descriptors, a job one: more than the usual soft limit leaves room for. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int broker_init(struct broker *broker, struct error *err)
 {
 	struct op_message ready;
 	int r;
 
 	memset(broker, 0, sizeof(*broker));
+	raise_descriptor_limit();
 	broker->kernelmounts = (struct kernelmounts)KERNELMOUNTS_INIT;
 	r = spawnlink_init_take(&broker->link, BROKER_FD_LINK, BROKER_FD_REQUEST, err);
 	if (r == 0)

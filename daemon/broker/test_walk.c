@@ -313,7 +313,42 @@ static void test_long_name_and_long_link(void **state)
 	assert_int_equal(walk_path(&room->walk, name, NULL), -ERR_INVALID);
 }
 
-/* As an ordinary user: what it cannot reach is unknown, never absent. */
+/* As an ordinary user, who has closed a directory of his own. */
+static int look_into_closed(const char *dir)
+{
+	char path[128];
+	struct walk walk = { 0 };
+
+	if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+		return 10;
+	(void)snprintf(path, sizeof(path), "%s/closed/f", dir);
+	if (mkdir("closed", 0700) < 0 || mkdir("closed/f", 0700) < 0 || chmod("closed", 0) < 0)
+		return 11;
+	if (walk_path(&walk, path, NULL) < 0 || walk.errnum != EACCES || walk.type != NODE_UNKNOWN)
+		return 12;
+	if (walk.existing_bytes != strlen(path) - 2 || strcmp(walk.real, path) != 0)
+		return 13;
+	return 0;
+}
+
+/* What cannot be reached is unknown, never absent. */
+static void test_own_closed_directory(void **state)
+{
+	struct room *room = *state;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(chmod(room->dir, 0777), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(look_into_closed(room->dir));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(chmod("closed", 0700), 0);
+}
+
+/* Nor what somebody else closed. */
 static void test_no_permission(void **state)
 {
 	struct room *room = *state;
@@ -321,7 +356,7 @@ static void test_no_permission(void **state)
 	pid_t pid;
 
 	if (geteuid() != 0)
-		skip();
+		skip(); /* needs a second user */
 	assert_int_equal(chmod(room->dir, 0755), 0);
 	assert_int_equal(mkdir("closed", 0700), 0);
 	touch("closed/f");
@@ -396,6 +431,7 @@ int main(void)
 		T(test_odd_names),
 		T(test_long_paths_R13),
 		T(test_long_name_and_long_link),
+		T(test_own_closed_directory),
 		T(test_no_permission),
 		T(test_proc_is_not_followed),
 		T(test_open_refuses_links_R10),
