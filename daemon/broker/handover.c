@@ -106,8 +106,11 @@ static bool needs_relay(int fd, const struct policy *policy)
 	char link[64];
 	char path[LIMIT_PATH_BYTES + 1];
 	struct statx stx;
+	int flags = fcntl(fd, F_GETFL);
 	ssize_t n;
 
+	if (flags >= 0 && (flags & O_PATH) != 0)
+		return false; /* nothing can be relayed from it; init refuses it by kind */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_NLINK, &stx) < 0)
 		return true;
 	if (!S_ISREG(stx.stx_mode))
