@@ -11,30 +11,37 @@
 #include "daemon/log.h"
 #include "daemon/spawner/quota.h"
 
-/* One child that closes one socket. */
+/* One child that closes what it was given. */
 struct closer {
 	struct closing *closing;
 	uid_t uid;
 	struct child child;
 };
 
-void closing_init(struct closing *closing, struct children *children, struct quota *quota)
+struct closer_work {
+	const int *fds;
+	size_t count;
+};
+
+void closing_init(struct closing *closing, struct loop *loop, struct children *children,
+		  struct quota *quota)
 {
-	*closing = (struct closing){ .children = children, .quota = quota };
+	*closing = (struct closing){ .loop = loop, .children = children, .quota = quota };
 }
 
 static int closer_main(void *arg)
 {
-	const int *fd = arg;
+	const struct closer_work *work = arg;
 
 	/* Away with all other descriptors, so that hanging here keeps nothing else open. */
-	if (child_arrange_fds(fd, 1, false, NULL) < 0)
+	if (child_arrange_fds(work->fds, work->count, false, NULL) < 0)
 		return 1;
-	(void)close(CHILD_FIRST_FD);
+	for (size_t i = 0; i < work->count; i++)
+		(void)close(CHILD_FIRST_FD + (int)i);
 	return 0;
 }
 
-static bool start_closer(struct closing *closing, int fd, uid_t uid);
+static bool start_closer(struct closing *closing, const int *fds, size_t count, uid_t uid);
 
 /* A child came back: whoever waited for its place goes on. */
 static void retry_waiting(struct closing *closing)
@@ -45,7 +52,7 @@ static void retry_waiting(struct closing *closing)
 	for (size_t i = 0; i < count; i++) {
 		struct closing_entry entry = closing->waiting[i];
 
-		if (!start_closer(closing, entry.fd, entry.uid))
+		if (!start_closer(closing, &entry.fd, 1, entry.uid))
 			closing->waiting[kept++] = entry;
 	}
 	closing->waiting_count = kept;
@@ -62,15 +69,16 @@ static void closer_on_exit(int status, void *arg)
 	retry_waiting(closing);
 }
 
-/* False: it cannot be closed now. */
-static bool start_closer(struct closing *closing, int fd, uid_t uid)
+/* False: they cannot be closed now. */
+static bool start_closer(struct closing *closing, const int *fds, size_t count, uid_t uid)
 {
+	struct closer_work work = { fds, count };
 	struct closer *closer = NULL;
 
 	if (quota_take(closing->quota, uid, QUOTA_CLOSERS, NULL) < 0)
 		return false;
 	closer = calloc(1, sizeof(*closer));
-	if (!closer || child_start(closing->children, &closer->child, closer_main, &fd,
+	if (!closer || child_start(closing->children, &closer->child, closer_main, &work,
 				   closer_on_exit, closer, NULL) < 0) {
 		free(closer);
 		quota_give(closing->quota, uid, QUOTA_CLOSERS);
@@ -79,21 +87,60 @@ static bool start_closer(struct closing *closing, int fd, uid_t uid)
 	closer->closing = closing;
 	closer->uid = uid;
 
-	/* Not the last descriptor: the child has one until it is through. */
-	(void)close(fd);
+	/* Not the last descriptors: the child has one of each until it is through. */
+	for (size_t i = 0; i < count; i++)
+		(void)close(fds[i]);
 	return true;
 }
 
-void closing_take_channel(struct closing *closing, int fd, uid_t uid)
+static void wait_for_closer(struct closing *closing, int fd, uid_t uid)
 {
-	if (start_closer(closing, fd, uid))
-		return;
 	if (closing->waiting_count == LIMIT_LINGERING) {
 		log_write(LOG_ERROR, "descriptor of user %u stays open: closing it would hang",
 			  uid);
 		return;
 	}
 	closing->waiting[closing->waiting_count++] = (struct closing_entry){ fd, uid };
+}
+
+void closing_take_channel(struct closing *closing, int fd, uid_t uid)
+{
+	if (!start_closer(closing, &fd, 1, uid))
+		wait_for_closer(closing, fd, uid);
+}
+
+static void close_batch(struct closing *closing)
+{
+	size_t count = closing->batch_count;
+
+	loop_disarm(closing->loop, &closing->batch_timer);
+	closing->batch_count = 0;
+	if (count == 0 || start_closer(closing, closing->batch, count, closing->batch_uid))
+		return;
+	for (size_t i = 0; i < count; i++)
+		wait_for_closer(closing, closing->batch[i], closing->batch_uid);
+}
+
+static void on_batch_time(void *arg)
+{
+	close_batch(arg);
+}
+
+void closing_take_later(struct closing *closing, int fd, uid_t uid)
+{
+	if (closing->batch_count == CLOSING_BATCH || closing->batch_uid != uid)
+		close_batch(closing);
+	if (closing->batch_count == 0)
+		loop_arm(closing->loop, &closing->batch_timer, CLOSING_LATER_MS, on_batch_time,
+			 closing);
+	closing->batch_uid = uid;
+	closing->batch[closing->batch_count++] = fd;
+}
+
+void closing_deinit(struct closing *closing)
+{
+	if (closing->loop)
+		loop_disarm(closing->loop, &closing->batch_timer);
 }
 
 void closing_take_stream(struct closing *closing, int fd, uid_t uid)

@@ -18,12 +18,26 @@
 
 #include "common/limits.h"
 #include "daemon/spawner/child.h"
+#include "daemon/spawner/loop.h"
 
 struct quota;
 
+/* As many as one child closes, and how long they are collected for it. */
+#define CLOSING_BATCH 16
+#define CLOSING_LATER_MS 1000
+
+/*
+ * @children, @quota, @loop  borrowed; QUOTA_CLOSERS while a child is at it
+ * @batch                    of @batch_uid: to be closed by one child
+ */
 struct closing {
-	struct children *children; /* borrowed */
-	struct quota *quota;       /* borrowed: QUOTA_CLOSERS while a child is at it */
+	struct loop *loop;
+	struct children *children;
+	struct quota *quota;
+	int batch[CLOSING_BATCH];
+	size_t batch_count;
+	uid_t batch_uid;
+	struct loop_timer batch_timer;
 	struct closing_entry {
 		int fd;
 		uid_t uid;
@@ -31,7 +45,11 @@ struct closing {
 	size_t waiting_count;
 };
 
-void closing_init(struct closing *closing, struct children *children, struct quota *quota);
+void closing_init(struct closing *closing, struct loop *loop, struct children *children,
+		  struct quota *quota);
+
+/* At the end of fsboxd: what was collected stays to the kernel. */
+void closing_deinit(struct closing *closing);
 
 /*
  * A connection that will not be served, or a job channel that init never got; FD is consumed. UID is
@@ -42,6 +60,12 @@ void closing_init(struct closing *closing, struct children *children, struct quo
  */
 void closing_take_stream(struct closing *closing, int fd, uid_t uid);
 void closing_take_channel(struct closing *closing, int fd, uid_t uid);
+
+/*
+ * The same for a channel that init has as well, or had: most likely ours is not the last descriptor, and
+ * a child for each would be much. They are collected, and it does not matter when they go.
+ */
+void closing_take_later(struct closing *closing, int fd, uid_t uid);
 
 /* No room to take another one. */
 bool closing_full(const struct closing *closing);

@@ -20,6 +20,7 @@
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/sweep.h"
 #include "daemon/spawner/template.h"
+#include "daemon/spawner/unshared.h"
 #include "daemon/spawner/verify.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -76,7 +77,7 @@ static void job_free(struct job *job)
 		closing_take_channel(&spawner->closing, job->channel_fd, job->identity.uid);
 	quota_give(&spawner->quota, job->identity.uid, QUOTA_JOBS);
 	brokerlink_job_over(job->broker);
-	free(job);
+	unshared_free(job, sizeof(*job));
 	spawner_touch(spawner);
 }
 
@@ -104,11 +105,17 @@ static int check_room(struct spawner *spawner, uid_t uid, struct error *err)
 	return quota_spawn(&spawner->quota, uid, loop_now_ms(), err);
 }
 
+static void auto_free_job(struct job **job)
+{
+	unshared_free(*job, sizeof(**job));
+}
+
 /* A job with its own two descriptors; @ret_fds are the broker's: plan memfd, channel. */
 static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_fds,
 		   struct job **ret_job, struct error *err)
 {
-	AUTO(auto_free) struct job *job = calloc(1, sizeof(*job));
+	/* What is known of a job is not for those of others, whose memory is a copy of ours (R15). */
+	AUTO(auto_free_job) struct job *job = unshared_new(sizeof(*job), false);
 	AUTO(auto_close) int plan_fd = -1;
 	AUTO(auto_close) int their_plan_fd = -1;
 	int ends[2];
@@ -187,8 +194,7 @@ static void on_open_too_long(void *arg)
 
 /* ---- starting ------------------------------------------------------------------------ */
 
-/* Placeholders of other jobs that this one's masks stand on must outlive it. */
-static void share_placeholders(const struct job *job, const struct plan *plan)
+void job_share_placeholders(const struct job *job, const struct plan *plan)
 {
 	struct ledger *ledger = job->spawner->ledger;
 
@@ -205,7 +211,7 @@ static int start_once(struct job *job, const void *bytes, size_t byte_count, str
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
 	    (r = verify_plan(job->spawner, job->identity.uid, &plan, err)) < 0)
 		return r;
-	share_placeholders(job, &plan);
+	job_share_placeholders(job, &plan);
 	return jobproc_start(job, &plan, err);
 }
 
@@ -228,15 +234,21 @@ static int start_prepared(struct job *job, const void *bytes, size_t byte_count,
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
 	    (r = verify_plan(spawner, job->identity.uid, &plan, err)) < 0)
 		return r;
-	return template_build_take(&spawner->templates, job, bytes, byte_count, &plan, err);
+	return template_build(&spawner->templates, job, bytes, byte_count, &plan, err);
+}
+
+bool job_is_stale(const struct failure *failure)
+{
+	return failure->kind == ERR_PATH_NOT_FOUND &&
+	       strcmp(failure->stage, NATIVE_STAGE_TEMPLATE) == 0;
 }
 
 void job_template_ready(struct job *job)
 {
 	struct error err = ERROR_INIT;
 
-	share_placeholders(job, &job->template->plan);
-	if (jobproc_start(job, &job->template->plan, &err) < 0)
+	job_share_placeholders(job, &job->template->mem.plan);
+	if (jobproc_start(job, &job->template->mem.plan, &err) < 0)
 		job_fail(job, err.kind, "start", "%s", err.message);
 }
 
@@ -278,6 +290,8 @@ void job_restart(struct job *job)
 {
 	struct template *template = job->template;
 
+	/* Waiting for a template has a limit of its own. */
+	loop_disarm(&job->spawner->loop, &job->timer);
 	template_drop(template, "the host changed");
 	template_leave(job);
 	job->rebuilds++;
@@ -286,6 +300,16 @@ void job_restart(struct job *job)
 	job->leader_gone = false;
 	job->state = JOB_STARTING;
 	job_begin(job);
+}
+
+void job_template_failed(struct job *job, const struct failure *failure)
+{
+	if (job_is_stale(failure) && job->rebuilds < JOB_REBUILDS_MAX) {
+		job->rebuilds++;
+		job_begin(job);
+		return;
+	}
+	job_fail(job, (enum error_kind)failure->kind, failure->stage, "%s", failure->message);
 }
 
 /* ---- signals ------------------------------------------------------------------------- */
@@ -396,6 +420,7 @@ void job_finish(struct job *job)
 	job->state = JOB_ENDING;
 	loop_disarm(&job->spawner->loop, &job->timer);
 	jobproc_release(job);
+	template_leave(job);
 	if (job->started)
 		settle_record(job);
 	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)
@@ -416,12 +441,14 @@ void job_fail(struct job *job, enum error_kind kind, const char *stage, const ch
 
 	if (job->over)
 		return;
-	if (!job->started && !job->failed) {
+	/* That the template did not fit is no reason any more when there is another one. */
+	if (!job->started && (!job->failed || job->stale)) {
 		va_start(args, format);
 		(void)vsnprintf(err.message, sizeof(err.message), format, args);
 		va_end(args);
 		failure_set(&job->failure, &err, stage);
 		job->failed = true;
+		job->stale = false;
 	}
 	job->state = JOB_ENDING;
 

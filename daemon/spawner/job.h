@@ -30,6 +30,7 @@
 
 struct brokerlink;
 struct conn;
+struct plan;
 struct spawner;
 struct template;
 
@@ -109,8 +110,20 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
  */
 void job_start(struct job *job, const struct conn *conn, const struct op_start *start);
 
+/* How often a job begins again because the host changed under its template (R10). */
+#define JOB_REBUILDS_MAX 3
+
 /* Native: the job's template is ready; its leader is started. A failure ends the job. */
 void job_template_ready(struct job *job);
+
+/* Native: it will never be, and the job has left it. Begins again where that makes sense. */
+void job_template_failed(struct job *job, const struct failure *failure);
+
+/* Whether FAILURE says that the host looks different from what the template was made for. */
+bool job_is_stale(const struct failure *failure);
+
+/* Placeholders of other jobs that the masks of PLAN, this job's, stand on must outlive it. */
+void job_share_placeholders(const struct job *job, const struct plan *plan);
 
 /* Native: nothing is left of a start that found its template stale; begin again with a new one. */
 void job_restart(struct job *job);

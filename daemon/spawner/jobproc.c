@@ -28,9 +28,6 @@
 /* Reads of one job's reports before others have their turn. */
 #define READS_PER_TURN 8
 
-/* Native: how often a job begins again because the host changed under its template (R10). */
-#define REBUILDS_MAX 3
-
 /* Processes below the leader that are looked at; bwrap has one. */
 #define CHILDREN_LOOKED_AT 16
 
@@ -228,8 +225,14 @@ static void take_made(struct job *job, const struct report_placeholder *what)
 /* Init has what it needs: nothing is kept for another try. */
 static void settled(struct job *job)
 {
+	bool was_prepared = job->template != NULL;
+
 	template_leave(job);
-	auto_close(&job->channel_fd);
+	/* Without a template the leader is of today's making and still root: it has another one. */
+	if (was_prepared && job->channel_fd >= 0)
+		closing_take_later(&job->spawner->closing, job->channel_fd, job->identity.uid);
+	else
+		auto_close(&job->channel_fd);
 	job->channel_fd = -1;
 	auto_close(&job->plan_fd);
 	job->plan_fd = -1;
@@ -341,9 +344,8 @@ static void take_report(struct job *job, const struct report_message *report)
 	case REPORT_FAILED:
 		job->failure = report->u.failure;
 		job->failed = true;
-		job->stale = job->template && job->failure.kind == ERR_PATH_NOT_FOUND &&
-			     strcmp(job->failure.stage, NATIVE_STAGE_TEMPLATE) == 0;
 		job_fail(job, ERR_SETUP_FAILED, NULL, "reported");
+		job->stale = job->template && job_is_stale(&job->failure);
 		break;
 	case REPORT_EXITED:
 		take_exited(job, &report->u.exited);
@@ -437,7 +439,7 @@ static void look_for_end(struct job *job)
 {
 	if (job->started || !job->leader_gone || job->report.fd >= 0)
 		return;
-	if (job->stale && job->rebuilds < REBUILDS_MAX) {
+	if (job->stale && job->rebuilds < JOB_REBUILDS_MAX) {
 		jobproc_release(job);
 		job_restart(job);
 		return;
@@ -486,7 +488,7 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 		return r;
 	net_fd = input->plan->net == NET_HOST ? -1 : netpool_take(&spawner->netpool);
 	input->inherit = &inherit;
-	input->shared = job->template->shared;
+	input->shared = job->template->mem.shared;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = spawner->user_ns_fd,
 		.mount_ns_fd = job->template->mount_ns_fd,
@@ -494,17 +496,22 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	};
 	/* In user mode the user namespace must be entered first: pid 1 is then a child of the leader. */
 	job->leader_is_pid1 = spawner->mode != MODE_USER;
-	return child_clone(&spawner->children, &job->leader, job->leader_is_pid1 ? CLONE_NEWPID : 0,
-			   leader_main, input, on_leader_exit, job, err);
+	if ((r = templatemem_lend(&job->template->mem, true, err)) < 0 ||
+	    (r = child_clone(&spawner->children, &job->leader,
+			     job->leader_is_pid1 ? CLONE_NEWPID : 0, leader_main, input,
+			     on_leader_exit, job, err)) < 0)
+		return r;
+	return templatemem_lend(&job->template->mem, false, err);
 }
 
-static struct builder_input input_of(const struct job *job, const struct plan *plan)
+static struct builder_input input_of(const struct job *job, const struct plan *plan,
+				     const struct identity *identity)
 {
 	const struct spawner *spawner = job->spawner;
 
 	return (struct builder_input){
 		.plan = plan,
-		.identity = &job->identity,
+		.identity = identity,
 		.mode = spawner->mode,
 		.engine = (enum engine_kind)job->start.engine,
 		.limits = job->start.limits,
@@ -525,6 +532,7 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 	struct spawner *spawner = job->spawner;
 	AUTO(auto_close) int their_report_fd = -1;
 	AUTO(auto_close) int their_go_fd = -1;
+	const struct identity identity = job->identity; /* the job itself is not in the child */
 	struct builder_input input;
 	int our_report_fd = -1;
 	int r = pipe_make(&our_report_fd, &their_report_fd, PIPE_READ_OURS, err);
@@ -538,15 +546,14 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 	if (r < 0)
 		goto fail;
 
-	input = input_of(job, plan);
+	input = input_of(job, plan, &identity);
 	input.report_fd = their_report_fd;
 	input.go_fd = their_go_fd;
 	r = start_leader(job, &input, err);
 	if (r < 0)
 		goto fail;
 
-	/* Not the last descriptor of the channel, and of what its queue holds: the leader has one. With a
-	 * template it may have to be given to another leader. */
+	/* With a template the channel may have to be given to another leader. */
 	if (!job->template)
 		settled(job);
 	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_setup_too_long, job);

@@ -318,7 +318,7 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	log_set_level((enum log_level)spawner->config.host.log_level);
 	limits = config_quota_limits(&spawner->config);
 	quota_init(&spawner->quota, &limits);
-	closing_init(&spawner->closing, &spawner->children, &spawner->quota);
+	closing_init(&spawner->closing, &spawner->loop, &spawner->children, &spawner->quota);
 
 	if ((r = peer_home_read(&spawner->home, err)) < 0 ||
 	    (r = paths_prepare(&spawner->paths, mode, FSBOX_RECORDER_UID, log_group(spawner),
@@ -390,6 +390,7 @@ void spawner_deinit(struct spawner *spawner)
 	netpool_deinit(&spawner->netpool);
 	brokerlinks_deinit(spawner);
 	recorderlink_deinit(&spawner->recorder);
+	closing_deinit(&spawner->closing);
 	loop_remove(&spawner->loop, &spawner->signal_source);
 	close_one(&spawner->signal_fd);
 	close_one(&spawner->init_fd);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/scope.h"
@@ -30,12 +29,9 @@ static void template_free(struct template *template)
 	reportin_deinit(&template->report);
 	auto_close(&template->go_fd);
 	auto_close(&template->mount_ns_fd);
-	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
-		   LIMIT_TEARDOWN_MS);
-	if (template->shared)
-		(void)munmap(template->shared, template->shared_bytes);
-	plan_deinit(&template->plan);
-	free(template->bytes);
+	/* One that is not through by now hangs, or was given up. */
+	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template", 0);
+	templatemem_deinit(&template->mem);
 	free(template);
 }
 
@@ -49,7 +45,7 @@ static void template_unlink(struct template *template)
 		at = &(*at)->next;
 	*at = template->next;
 	templates->count--;
-	templates->mounts -= template->plan.count;
+	templates->mounts -= template->mem.plan.count;
 	template->state = TEMPLATE_DROPPED;
 	if (template->users == 0)
 		template_free(template);
@@ -81,8 +77,9 @@ void template_leave(struct job *job)
 	if (!template)
 		return;
 	template_unlink_waiter(template, job);
+	/* All that wait share what was announced so far. */
 	if (template->first == job)
-		template->first = NULL;
+		template->first = template->waiters;
 	job->template = NULL;
 	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
 		template_free(template);
@@ -109,6 +106,9 @@ void template_wait(struct template *template, struct job *job)
 	}
 	job->next_waiter = template->waiters;
 	template->waiters = job;
+	if (!template->first)
+		template->first = job;
+	job_share_placeholders(job, &template->mem.plan);
 }
 
 /* It will never be ready: everybody who waits is told, and it is gone. */
@@ -120,8 +120,7 @@ static void template_fail(struct template *template, const struct failure *failu
 		struct job *job = template->waiters;
 
 		template_leave(job);
-		job_fail(job, (enum error_kind)failure->kind, failure->stage, "%s",
-			 failure->message);
+		job_template_failed(job, failure);
 	}
 	if (--template->users == 0)
 		template_free(template);
@@ -158,6 +157,8 @@ static void take_built(struct template *template)
 	template->state = TEMPLATE_READY;
 	template->used_ms = loop_now_ms();
 	send_go(template);
+	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
+		   LIMIT_TEARDOWN_MS);
 	loop_disarm(&spawner->loop, &template->timer);
 	template->users++; /* ours: a job's failure may drop the template */
 	while (template->waiters) {
@@ -166,14 +167,43 @@ static void take_built(struct template *template)
 		template_unlink_waiter(template, job);
 		job_template_ready(job);
 	}
+	template->first = NULL;
+	if (template->outdated)
+		template_drop(template, "outdated while it was built");
 	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
 		template_free(template);
+}
+
+/* What the first job announced, everybody who waits relies on as well. */
+static void share_among_waiters(const struct template *template, const char *path)
+{
+	for (const struct job *job = template->waiters; job; job = job->next_waiter)
+		if (job != template->first)
+			ledger_share(template->spawner->ledger, job->id, job->identity.uid, path);
+}
+
+static int take_intent(struct template *template, const struct report_placeholder *what,
+		       struct error *err)
+{
+	struct job *job = template->first;
+	int r = 0;
+
+	if (++job->placeholders > LIMIT_PLACEHOLDERS_PER_JOB)
+		return error_set(err, ERR_LEDGER_FAILED, 0, "more than %d placeholders",
+				 LIMIT_PLACEHOLDERS_PER_JOB);
+	r = ledger_intend(template->spawner->ledger, job->id, job->identity.uid, what, err);
+	if (r < 0)
+		return r;
+	share_among_waiters(template, what->path);
+	send_go(template);
+	return 0;
 }
 
 /* Placeholders are the first job's: they go when it and all that share them are over. */
 static void take_placeholder(struct template *template, const struct report_message *report)
 {
 	struct ledger *ledger = template->spawner->ledger;
+	const struct report_placeholder *what = &report->u.placeholder;
 	struct job *job = template->first;
 	struct error err = ERROR_INIT;
 	int r = 0;
@@ -183,18 +213,12 @@ static void take_placeholder(struct template *template, const struct report_mess
 		return;
 	}
 	if (report->kind == REPORT_PLACEHOLDER_INTENT) {
-		if (++job->placeholders > LIMIT_PLACEHOLDERS_PER_JOB)
-			r = error_set(&err, ERR_LEDGER_FAILED, 0, "more than %d placeholders",
-				      LIMIT_PLACEHOLDERS_PER_JOB);
-		else
-			r = ledger_intend(ledger, job->id, job->identity.uid,
-					  &report->u.placeholder, &err);
-		if (r == 0)
-			send_go(template);
+		r = take_intent(template, what, &err);
 	} else if (report->kind == REPORT_PLACEHOLDER_MADE) {
-		r = ledger_made(ledger, job->id, &report->u.placeholder, &err);
+		r = ledger_made(ledger, job->id, what, &err);
 	} else {
-		ledger_share(ledger, job->id, job->identity.uid, report->u.placeholder.path);
+		ledger_share(ledger, job->id, job->identity.uid, what->path);
+		share_among_waiters(template, what->path);
 	}
 	if (r < 0)
 		template_fail_text(template, err.kind, err.message);
@@ -273,12 +297,12 @@ static int start_builder(struct template *template, struct error *err)
 	AUTO(auto_close) int report_write = -1;
 	AUTO(auto_close) int go_read = -1;
 	struct builder_input input = {
-		.plan = &template->plan,
+		.plan = &template->mem.plan,
 		.identity = &template->identity,
 		.mode = spawner->mode,
 		.engine = ENGINE_NATIVE,
 		.switch_ids = spawner->mode != MODE_USER,
-		.shared = template->shared,
+		.shared = template->mem.shared,
 		.namespaces = { .user_ns_fd = spawner->user_ns_fd },
 	};
 	int r = 0;
@@ -293,46 +317,48 @@ static int start_builder(struct template *template, struct error *err)
 		return r;
 	input.report_fd = report_write;
 	input.go_fd = go_read;
+	r = templatemem_lend(&template->mem, true, err);
+	if (r < 0)
+		return r;
 	r = child_start(&spawner->children, &template->builder, builder_main, &input,
 			on_builder_exit, template, err);
 	if (r == 0)
-		loop_arm(&spawner->loop, &template->timer, LIMIT_SETUP_MS, on_too_long, template);
+		r = templatemem_lend(&template->mem, false, err);
+	if (r == 0)
+		loop_arm(&spawner->loop, &template->timer, LIMIT_RESOLVE_MS, on_too_long, template);
 	return r;
 }
 
-static int allocate(struct template *template, const void *bytes, size_t byte_count,
-		    struct error *err)
-{
-	void *shared = NULL;
-
-	template->bytes = malloc(byte_count ? byte_count : 1);
-	if (!template->bytes)
-		return error_set(err, ERR_NOMEM, 0, "keep a plan");
-	memcpy(template->bytes, bytes, byte_count);
-	template->byte_count = byte_count;
-	template->shared_bytes = native_shared_bytes(&template->plan);
-	shared = mmap(NULL, template->shared_bytes, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return error_set(err, ERR_NOMEM, errno, "map what a template shares");
-	template->shared = shared;
-	return 0;
-}
-
-/* Make room for MORE mounts: the least recently used go. */
+/* Make room for MORE mounts: the least recently used go, but not those that somebody waits for. */
 static void make_room(struct templates *templates, size_t more)
 {
 	size_t ceiling = templates->spawner->config.host.template_cache_mounts;
 
-	while (templates->first && templates->mounts + more > ceiling) {
-		struct template *last = templates->first;
+	while (templates->mounts + more > ceiling) {
+		struct template *last = NULL;
 
-		while (last->next)
-			last = last->next;
-		if (last->state == TEMPLATE_BUILDING)
-			return; /* somebody waits for it */
+		for (struct template *at = templates->first; at; at = at->next)
+			if (at->state == TEMPLATE_READY)
+				last = at;
+		if (!last)
+			return;
 		template_drop(last, "too many mounts");
 	}
+}
+
+/* What is being built is bounded apart: nobody can be made to give it up. */
+static int check_room(const struct templates *templates, uid_t uid, size_t more, struct error *err)
+{
+	size_t building = 0;
+
+	for (const struct template *at = templates->first; at; at = at->next)
+		if (at->state == TEMPLATE_BUILDING && at->identity.uid == uid)
+			building += at->mem.plan.count;
+	if (building > 0 && building + more > LIMIT_BUILDING_OPERATIONS_PER_UID)
+		return error_set(err, ERR_QUOTA_EXCEEDED, 0,
+				 "more than %d rules of user %u are being mounted",
+				 LIMIT_BUILDING_OPERATIONS_PER_UID, uid);
+	return 0;
 }
 
 static void on_expiry(void *arg);
@@ -371,44 +397,56 @@ static void on_expiry(void *arg)
 	arm_expiry(templates);
 }
 
-int template_build_take(struct templates *templates, struct job *job, const void *bytes,
-			size_t byte_count, struct plan *plan, struct error *err)
+static struct template *template_new(struct templates *templates, const struct identity *identity,
+				     const void *bytes, size_t byte_count, const struct plan *plan,
+				     struct error *err)
 {
 	struct template *template = calloc(1, sizeof(*template));
-	int r = 0;
 
 	if (!template) {
-		plan_deinit(plan);
-		return error_set(err, ERR_NOMEM, 0, "keep a template");
+		(void)error_set(err, ERR_NOMEM, 0, "keep a template");
+		return NULL;
 	}
 	template->spawner = templates->spawner;
 	template->state = TEMPLATE_DROPPED;
-	template->identity = job->identity;
-	template->plan = *plan;
-	*plan = (struct plan)PLAN_INIT;
+	template->identity = *identity;
 	template->mount_ns_fd = -1;
 	template->go_fd = -1;
 	template->builder = (struct child)CHILD_INIT;
 	template->report = (struct reportin)REPORTIN_INIT;
 	template->report_source = (struct loop_source)LOOP_SOURCE_INIT;
-	for (size_t i = 0; i < template->plan.count; i++)
-		if (template->plan.ops[i].flags & PLAN_PLACEHOLDER)
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->ops[i].flags & PLAN_PLACEHOLDER)
 			template->placeholders = true;
+	if (templatemem_init(&template->mem, bytes, byte_count, plan, err) < 0) {
+		free(template);
+		return NULL;
+	}
+	return template;
+}
 
-	r = allocate(template, bytes, byte_count, err);
-	if (r == 0)
-		r = start_builder(template, err);
+int template_build(struct templates *templates, struct job *job, const void *bytes,
+		   size_t byte_count, const struct plan *plan, struct error *err)
+{
+	struct template *template = NULL;
+	int r = check_room(templates, job->identity.uid, plan->count, err);
+
+	if (r < 0)
+		return r;
+	template = template_new(templates, &job->identity, bytes, byte_count, plan, err);
+	if (!template)
+		return -(int)ERR_NOMEM;
+	r = start_builder(template, err);
 	if (r < 0) {
 		template_free(template);
 		return r;
 	}
-	make_room(templates, template->plan.count);
+	make_room(templates, plan->count);
 	template->state = TEMPLATE_BUILDING;
-	template->first = job;
 	template->next = templates->first;
 	templates->first = template;
 	templates->count++;
-	templates->mounts += template->plan.count;
+	templates->mounts += plan->count;
 	template_wait(template, job);
 	arm_expiry(templates);
 	return 0;
@@ -420,8 +458,9 @@ struct template *templates_find(struct templates *templates, const struct identi
 				const void *bytes, size_t byte_count)
 {
 	for (struct template *at = templates->first; at; at = at->next)
-		if (at->byte_count == byte_count && identity_equal(&at->identity, identity) &&
-		    memcmp(at->bytes, bytes, byte_count) == 0)
+		if (at->mem.byte_count == byte_count && !at->outdated &&
+		    identity_equal(&at->identity, identity) &&
+		    memcmp(at->mem.bytes, bytes, byte_count) == 0)
 			return at;
 	return NULL;
 }
@@ -432,8 +471,9 @@ void templates_drop_all(struct templates *templates, const char *why)
 
 	for (struct template *at = templates->first; at; at = next) {
 		next = at->next;
-		/* What is being built notices by itself: its paths are looked at again at each spawn. */
-		if (at->state == TEMPLATE_READY)
+		if (at->state == TEMPLATE_BUILDING)
+			at->outdated = true;
+		else
 			template_drop(at, why);
 	}
 }

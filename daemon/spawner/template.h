@@ -23,8 +23,8 @@
 #include "daemon/identity.h"
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/loop.h"
-#include "daemon/spawner/native.h"
 #include "daemon/spawner/reportin.h"
+#include "daemon/spawner/templatemem.h"
 
 struct job;
 struct spawner;
@@ -32,30 +32,28 @@ struct spawner;
 enum template_state { TEMPLATE_BUILDING = 1, TEMPLATE_READY, TEMPLATE_DROPPED };
 
 /*
- * @bytes        the plan as it came: what identifies the template, with the identity
- * @plan         the same, decoded and verified
- * @shared       between builder and jobs; fsboxd never reads it
+ * @mem          its plan and what builder and jobs share
  * @users        jobs that hold on to it: waiting, or between fork and pid 1
- * @first        for whose sake it is built: placeholders are this job's in the ledger
  * @placeholders it masks at least one
+ * @outdated     the host's mounts or the configuration changed while it was built: those that wait began
+ *               before that, nobody else gets it
+ * @first        for whose sake it is built: placeholders are announced as this job's in the ledger
+ * @waiters      all that wait, the first among them: job.next_waiter
  */
 struct template
 {
 	struct spawner *spawner;
 	enum template_state state;
 	struct identity identity;
-	void *bytes;
-	size_t byte_count;
-	struct plan plan;
-	struct native_shared *shared;
-	size_t shared_bytes;
+	struct templatemem mem;
 	int mount_ns_fd;
 	size_t users;
 	uint64_t used_ms;
 	bool placeholders;
+	bool outdated;
 
 	struct job *first;
-	struct job *waiters; /* job.next_waiter */
+	struct job *waiters;
 	struct child builder;
 	struct reportin report;
 	int go_fd;
@@ -94,16 +92,22 @@ struct template *templates_find(struct templates *templates, const struct identi
 				const void *bytes, size_t byte_count);
 
 /*
- * Begin to make a template for JOB, which then waits. PLAN is verified, becomes the template's and is
- * empty afterwards, even on failure. Fails with ERR_NOMEM, ERR_SYSTEM or ERR_QUOTA_EXCEEDED.
+ * Begin to make a template for JOB, which then waits. PLAN is verified; BYTES are the same. Fails with
+ * ERR_NOMEM, ERR_SYSTEM, or ERR_QUOTA_EXCEEDED: too much is being built for this user already.
  */
-int template_build_take(struct templates *templates, struct job *job, const void *bytes,
-			size_t byte_count, struct plan *plan, struct error *err);
+int template_build(struct templates *templates, struct job *job, const void *bytes,
+		   size_t byte_count, const struct plan *plan, struct error *err);
 
-/* JOB wants TEMPLATE: called back by job_template_ready() or job_fail(), at once if it is ready. */
+/*
+ * JOB wants TEMPLATE: called back by job_template_ready() or job_template_failed(), at once if it is
+ * ready.
+ */
 void template_wait(struct template *template, struct job *job);
 
-/* JOB, which waits or holds on, does not any more. */
+/*
+ * JOB, which waits or holds on, does not any more. To be called before its placeholders are released:
+ * if the template is built for its sake, another one that waits takes its place.
+ */
 void template_leave(struct job *job);
 
 /* Not to be used for further jobs. Harmless when it is dropped already. */

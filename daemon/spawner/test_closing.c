@@ -19,6 +19,7 @@ static const struct quota_limits limits = {
 };
 
 struct scene {
+	struct loop loop;
 	struct children children;
 	struct quota quota;
 	struct closing closing;
@@ -26,9 +27,17 @@ struct scene {
 
 static void scene_init(struct scene *scene)
 {
-	*scene = (struct scene){ .children = { 0 } };
+	*scene = (struct scene){ .loop = LOOP_INIT };
+	assert_int_equal(loop_init(&scene->loop, NULL), 0);
 	quota_init(&scene->quota, &limits);
-	closing_init(&scene->closing, &scene->children, &scene->quota);
+	closing_init(&scene->closing, &scene->loop, &scene->children, &scene->quota);
+}
+
+static void scene_deinit(struct scene *scene)
+{
+	closing_deinit(&scene->closing);
+	quota_deinit(&scene->quota);
+	loop_deinit(&scene->loop);
 }
 
 /* Put the writing end of a pipe into the queue of OURS; the reading end tells when it is closed. */
@@ -87,7 +96,7 @@ static void R7_an_empty_connection_is_closed_at_once(void **state)
 	assert_int_equal(send(ends[1], "x", 1, MSG_NOSIGNAL), -1);
 	assert_int_equal(errno, EPIPE);
 	(void)close(ends[1]);
-	quota_deinit(&scene.quota);
+	scene_deinit(&scene);
 }
 
 static void R7_descriptors_in_a_queue_are_closed_by_a_child(void **state)
@@ -110,8 +119,8 @@ static void R7_descriptors_in_a_queue_are_closed_by_a_child(void **state)
 	assert_int_equal(quota_held(&scene.quota, SOMEBODY, QUOTA_CLOSERS), 0);
 	(void)close(ends[1]);
 	(void)close(pipe_end);
+	scene_deinit(&scene);
 	assert_int_equal(fd_count(), fds);
-	quota_deinit(&scene.quota);
 }
 
 /* More than may be closed at a time: they wait, and are closed when their turn comes. */
@@ -139,8 +148,57 @@ static void R7_more_than_the_limit_wait(void **state)
 		(void)close(pipes[i]);
 		(void)close(ends[i][1]);
 	}
+	scene_deinit(&scene);
 	assert_int_equal(fd_count(), fds);
-	quota_deinit(&scene.quota);
+}
+
+static void on_stop(void *arg)
+{
+	loop_stop(arg);
+}
+
+static void serve_for(struct scene *scene, uint64_t ms)
+{
+	struct loop_timer stop = { .armed = false };
+
+	scene->loop.stop = false;
+	loop_arm(&scene->loop, &stop, ms, on_stop, &scene->loop);
+	assert_int_equal(loop_run(&scene->loop, NULL), 0);
+}
+
+/* Those that init has as well: one child for all that were collected of one user. */
+static void R7_channels_are_collected_and_closed_by_one_child(void **state)
+{
+	struct scene scene;
+	size_t fds = fd_count();
+	int ends[CLOSING_BATCH + 2][2];
+	int pipes[CLOSING_BATCH + 2];
+
+	(void)state;
+	scene_init(&scene);
+	for (int i = 0; i < CLOSING_BATCH + 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends[i]), 0);
+		pipes[i] = push_pipe(ends[i][1]);
+	}
+	for (int i = 0; i < CLOSING_BATCH; i++)
+		closing_take_later(&scene.closing, ends[i][0], SOMEBODY);
+	assert_int_equal(scene.children.count, 0);
+	closing_take_later(&scene.closing, ends[CLOSING_BATCH][0], SOMEBODY); /* one too many */
+	assert_int_equal(scene.children.count, 1);
+	closing_take_later(&scene.closing, ends[CLOSING_BATCH + 1][0], SOMEBODY + 1);
+	assert_int_equal(scene.children.count, 2); /* never two users' by one child */
+	for (int i = 0; i <= CLOSING_BATCH; i++)
+		assert_true(pipe_ended(pipes[i], 2000));
+	assert_false(pipe_ended(pipes[CLOSING_BATCH + 1], 0));
+	serve_for(&scene, CLOSING_LATER_MS + 100);
+	assert_true(pipe_ended(pipes[CLOSING_BATCH + 1], 2000));
+	reap_all(&scene);
+	for (int i = 0; i < CLOSING_BATCH + 2; i++) {
+		(void)close(pipes[i]);
+		(void)close(ends[i][1]);
+	}
+	scene_deinit(&scene);
+	assert_int_equal(fd_count(), fds);
 }
 
 int main(void)
@@ -149,6 +207,7 @@ int main(void)
 		cmocka_unit_test(R7_an_empty_connection_is_closed_at_once),
 		cmocka_unit_test(R7_descriptors_in_a_queue_are_closed_by_a_child),
 		cmocka_unit_test(R7_more_than_the_limit_wait),
+		cmocka_unit_test(R7_channels_are_collected_and_closed_by_one_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_SPAWNER_UNSHARED_H
+#define FSBOX_DAEMON_SPAWNER_UNSHARED_H
+
+/*
+ * Memory of fsboxd that its children do not get (R14, R15): what is known about one user's jobs must not
+ * lie in a process that runs as another, or that becomes another job's pid 1. A child that touches
+ * it ends by SIGSEGV.
+ *
+ * What one child needs is lent to it for the moment of its fork.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * BYTES of zeroes, page-aligned, or NULL. @writable_by_all: what a child that it was lent to writes is
+ * seen by fsboxd and by those that it is lent to later.
+ */
+void *unshared_new(size_t bytes, bool writable_by_all);
+
+/* MEMORY may be NULL; BYTES as it was made. */
+void unshared_free(void *memory, size_t bytes);
+
+/* Children forked from now on get it, or do not. False: as it was, with errno. */
+bool unshared_lend(void *memory, size_t bytes, bool lend);
+
+#endif
