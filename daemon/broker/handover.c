@@ -117,6 +117,8 @@ static bool needs_relay(int fd, const struct policy *policy)
 		return false;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path));
+	if (n > 0 && path[0] != '/')
+		return false; /* a namespace, which init refuses by kind */
 	if (n <= 0 || (size_t)n >= sizeof(path) || stx.stx_nlink == 0)
 		return true; /* too long, or no name any more */
 	path[n] = '\0';
