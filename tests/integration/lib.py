@@ -576,7 +576,9 @@ def main():
                 runner.run(name, skip)
             elif mode:
                 runner.run(name, with_daemon, function, mode, daemons)
-            else:
+            else:  # it starts its own
+                for daemon in daemons.values():
+                    daemon.stop()
                 runner.run(name, function)
     for mode, daemon in daemons.items():
         if daemon.process is not None:

@@ -35,7 +35,7 @@ class Connection:
         self.fds = []
 
     def send_bytes(self, data, fds=()):
-        """DATA as it is; FDS with its first byte."""
+        """DATA as it is; FDS with its first byte. A daemon that hung up may have said why."""
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         try:
             if control:
@@ -43,7 +43,7 @@ class Connection:
                 data = data[sent:]
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            raise Closed from None
+            pass
 
     def send_frame(self, body, fds=()):
         if not isinstance(body, bytes):
@@ -85,7 +85,7 @@ class Connection:
         """The reply to request NUMBER; what comes in between is dropped."""
         while True:
             message = self.receive()
-            if message.get("id") == number:
+            if message.get("id") == number or (message.get("id") is None and "error" in message):
                 return message
 
     def call(self, method, params=None, fds=()):
