@@ -56,11 +56,6 @@ static bool hardened(const struct builder *builder, enum plan_harden flag)
 	return (builder->options->harden & flag) != 0;
 }
 
-static bool is_file_type(enum node_type type)
-{
-	return type == NODE_FILE || type == NODE_SOCKET || type == NODE_OTHER;
-}
-
 static int refuse(const struct rule *rule, struct error *err, const char *why)
 {
 	return error_set(err, ERR_POLICY_INVALID, 0, "%s '%s' (%s): %s", access_name(rule->access),
@@ -97,7 +92,7 @@ static bool is_dropped(const struct builder *builder, const struct rule *rule)
 static bool is_file(const struct builder *builder, const struct rule *rule)
 {
 	if (hardened(builder, PLAN_HARDEN_NODE_TYPE) && rule->type != NODE_UNKNOWN)
-		return is_file_type(rule->type);
+		return node_is_file(rule->type);
 	return path_tree_find(&builder->files, rule->path) != PATH_TREE_NONE;
 }
 
@@ -244,7 +239,7 @@ static int build_grant(struct builder *builder, uint32_t index, struct error *er
 		r = mount_point_flags(rule, around, &point, err);
 		flags |= point;
 	}
-	if (hardened(builder, PLAN_HARDEN_NODE_TYPE) && is_file_type(rule->type))
+	if (hardened(builder, PLAN_HARDEN_NODE_TYPE) && node_is_file(rule->type))
 		flags |= PLAN_NODE_FILE;
 	if (rule->denied_link && hardened(builder, PLAN_HARDEN_NODE_TYPE))
 		flags |= PLAN_NODE_FILE | PLAN_NODE_LINK;
@@ -280,13 +275,13 @@ static int build_mask_tree(struct builder *builder, uint32_t index, enum shown a
 	int r = 0;
 
 	if (hardened(builder, PLAN_HARDEN_NODE_TYPE) &&
-	    (is_file_type(rule->type) || rule->denied_link))
+	    (node_is_file(rule->type) || rule->denied_link))
 		return refuse(rule, err, "it is no directory, so nothing below it can be granted");
 	if (is_absent(builder, rule))
 		r = mount_point_flags(rule, around, &flags, err);
-	if (r == 0)
-		r = add_op(builder, PLAN_MASK_TREE, flags, rule->path, NULL, (int32_t)index, err);
-	return r;
+	return r < 0 ? r
+		     : add_op(builder, PLAN_MASK_TREE, flags, rule->path, NULL, (int32_t)index,
+			      err);
 }
 
 static int build_deny(struct builder *builder, uint32_t index, struct error *err)
@@ -380,39 +375,52 @@ static bool is_bare(const struct builder *builder, const char *path)
 	return begin == end;
 }
 
-/*
- * Links that the tmpfs root needs: the host's at the top level, and one for each grant that was
- * spelled through links which are not shown. Not below another one, which already leads there.
- */
-static int build_symlinks(struct builder *builder, struct error *err)
+/* The grant that stands exactly at PATH, as an index; -1 where there is none. */
+static int32_t grant_at(const struct builder *builder, const char *path)
 {
-	const struct plan_options *options = builder->options;
-	const struct rule_list *rules = builder->rules;
-	AUTO(path_tree_deinit) struct path_tree links = PATH_TREE_INIT;
-	int r = path_tree_init(&links, options->symlink_count + rules->count, err);
+	uint32_t position = path_tree_find(&builder->tree, path);
+	const struct path_tree_entry *entry = NULL;
 
-	for (size_t i = 0; r == 0 && i < options->symlink_count; i++)
-		if (is_bare(builder, options->symlinks[i].path))
-			path_tree_add(&links, options->symlinks[i].path, (uint32_t)i);
-	for (size_t i = 0; r == 0 && i < rules->count; i++)
-		if (rules->rules[i].link && !is_dropped(builder, &rules->rules[i]) &&
-		    is_bare(builder, rules->rules[i].link))
-			path_tree_add(&links, rules->rules[i].link,
-				      (uint32_t)(options->symlink_count + i));
+	if (position == PATH_TREE_NONE)
+		return -1;
+	entry = &builder->tree.entries[position];
+	if (!has_rule(builder, entry) || is_deny(builder, entry) ||
+	    is_dropped(builder, &builder->rules->rules[entry->item]))
+		return -1;
+	return (int32_t)entry->item;
+}
+
+/*
+ * The host's links at the top level, and names through links that grants were asked for by, where nothing
+ * else is. Not below another one, which already leads there.
+ */
+static int build_symlinks(struct builder *builder, const struct string_list *aliases,
+			  struct error *err)
+{
+	const struct plan_symlink *hosts = builder->options->symlinks;
+	size_t host_count = builder->options->symlink_count;
+	AUTO(path_tree_deinit) struct path_tree links = PATH_TREE_INIT;
+	int r = path_tree_init(&links, host_count + aliases->count / 2, err);
+
+	for (size_t i = 0; r == 0 && i < host_count; i++)
+		if (is_bare(builder, hosts[i].path))
+			path_tree_add(&links, hosts[i].path, (uint32_t)i);
+	for (size_t i = 0; r == 0 && i + 1 < aliases->count; i += 2)
+		if (is_bare(builder, aliases->items[i]) &&
+		    grant_at(builder, aliases->items[i + 1]) >= 0)
+			path_tree_add(&links, aliases->items[i], (uint32_t)(host_count + i));
 	path_tree_link(&links);
 
 	for (uint32_t i = 0; r == 0 && i < links.count; i++) {
 		const struct path_tree_entry *entry = &links.entries[i];
-		uint32_t rule = entry->item - (uint32_t)options->symlink_count;
+		uint32_t item = entry->item;
+		const char *place =
+			item < host_count ? NULL : aliases->items[item - host_count + 1];
 
 		if (entry->parent != PATH_TREE_NONE || entry->first != i)
 			continue;
-		if (entry->item < options->symlink_count)
-			r = add_symlink(builder, entry->path, options->symlinks[entry->item].target,
-					-1, err);
-		else
-			r = add_symlink(builder, entry->path, rules->rules[rule].path,
-					(int32_t)rule, err);
+		r = place ? add_symlink(builder, entry->path, place, grant_at(builder, place), err)
+			  : add_symlink(builder, entry->path, hosts[item].target, -1, err);
 	}
 	return r;
 }
@@ -443,7 +451,8 @@ static int build_plain(struct builder *builder, struct error *err)
  * Rules and system places together by depth: each place after what it would otherwise vanish under,
  * and before the rules that stand on it. A rule exactly at a place replaces it.
  */
-static int build_ordered(struct builder *builder, struct error *err)
+static int build_ordered(struct builder *builder, const struct string_list *aliases,
+			 struct error *err)
 {
 	size_t mount_count = 0;
 	const struct sysmount *mounts = sysmounts(&mount_count);
@@ -451,7 +460,7 @@ static int build_ordered(struct builder *builder, struct error *err)
 	int r = 0;
 
 	if (!sysmount_root_shown(builder->rules))
-		r = build_symlinks(builder, err);
+		r = build_symlinks(builder, aliases, err);
 	for (size_t i = 0; r == 0 && i < mount_count; i++) {
 		uint32_t item = (uint32_t)(builder->rules->count + i);
 		int order = -1;
@@ -580,7 +589,8 @@ int plan_build(struct plan *ret_plan, const struct policy *policy,
 	if (r == 0)
 		r = add_op(&builder, PLAN_ROOT, PLAN_SYSTEM, "/", NULL, -1, err);
 	if (r == 0)
-		r = ordered ? build_ordered(&builder, err) : build_plain(&builder, err);
+		r = ordered ? build_ordered(&builder, &policy->aliases, err)
+			    : build_plain(&builder, err);
 	if (r == 0 && hardened(&builder, PLAN_HARDEN_PIN))
 		r = plan_add_pins(&plan, err);
 	if (r == 0)

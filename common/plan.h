@@ -116,7 +116,7 @@ struct plan {
 /*
  * @harden      enum plan_harden
  * @symlinks    pairs path, link text of top-level links to reproduce (merged /usr); may be NULL. For
- *              grants that were spelled through links the rules bring their own (rule.link)
+ *              grants that were asked for through links the policy brings its own (aliases)
  * @chdir       where the command starts; normal
  * @skip_pid    plain algorithm only: leave the pid namespace out
  * @file_paths  plain algorithm only: rule paths that are regular files, else rule types decide

@@ -46,6 +46,8 @@ struct policy_trie; /* look-up index: common/trie.h */
  * @write_regexes         the botmux context's regular expressions, verbatim
  * @deny_regexes          likewise
  * @final_read_only       likewise: paths that end read-only whatever the expressions say
+ * @aliases               pairs: a name through links that something granted was asked for by, and
+ *                        where that really is
  * @suppressed            grants dropped because they lie in a restricted tree; sorted, unique
  * @notes                 the same and other changes, with reasons
  */
@@ -55,6 +57,7 @@ struct policy {
 	struct string_list write_regexes;
 	struct string_list deny_regexes;
 	struct string_list final_read_only;
+	struct string_list aliases;
 	struct string_list suppressed;
 	struct policy_note *notes;
 	size_t note_count;

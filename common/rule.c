@@ -82,6 +82,11 @@ bool rule_source_parse(const char *name, enum rule_source *ret)
 	return true;
 }
 
+bool node_is_file(enum node_type type)
+{
+	return type == NODE_FILE || type == NODE_SOCKET || type == NODE_OTHER;
+}
+
 const char *node_type_name(enum node_type type)
 {
 	return name_at(node_names, ARRAY_SIZE(node_names), type);

@@ -55,8 +55,7 @@ enum absent_mode {
  * @origin       owned or NULL; for people: "profile generic", "--deny", "fsboxd.conf line 3"
  * @bind_source  owned or NULL; the tree shown at @path when it is not @path itself (a private cache)
  * @real         owned or NULL; where @path really is when a look-up went through links
- * @link         owned or NULL; where the link itself really is when the last component of @path is one;
- *               once settled: how a grant was spelled that a look-up found elsewhere
+ * @link         owned or NULL; where the link itself really is when the last component of @path is one
  * @type         what is there, at the end of all links
  * @optional     a grant whose path may be absent: then it is dropped, else that is an error
  * @denied_link  set by policy_settle(): the rule stands on a link node (its target has its own rule)
@@ -120,6 +119,7 @@ const char *access_name(enum access access);           /* "readWrite" ... "none"
 bool access_parse(const char *name, enum access *ret); /* not "none" */
 const char *rule_source_name(enum rule_source source); /* "baseline" ... "mandatory" */
 bool rule_source_parse(const char *name, enum rule_source *ret);
+bool node_is_file(enum node_type type);              /* there, and neither directory nor link */
 const char *node_type_name(enum node_type type);     /* "directory", "file", "absent" ... */
 const char *absent_mode_name(enum absent_mode mode); /* "placeholder" ...; "default" */
 bool absent_mode_parse(const char *name, enum absent_mode *ret);

@@ -63,11 +63,6 @@ static const char *origin_of(const struct rule *rule)
 	return rule->origin ? rule->origin : rule_source_name(rule->source);
 }
 
-static bool is_file_type(enum node_type type)
-{
-	return type == NODE_FILE || type == NODE_SOCKET || type == NODE_OTHER;
-}
-
 static bool through_link(const struct claim *claim)
 {
 	return strcmp(claim->spelled, claim->place) != 0;
@@ -250,7 +245,7 @@ static const struct claim *find_denied_file(const struct settler *settler, const
 	     i = tree->entries[i].parent) {
 		const struct claim *claim = winner_at(settler, tree, i);
 
-		if (claim->access == ACCESS_DENY && is_file_type(claim->rule->type) &&
+		if (claim->access == ACCESS_DENY && node_is_file(claim->rule->type) &&
 		    strcmp(claim->place, place) != 0)
 			return claim;
 	}
@@ -323,16 +318,14 @@ static int add_link_rule(struct settler *settler, const struct claim *claim, str
 	return 0;
 }
 
-/* COPY of the claim's rule now stands where it really is; a grant remembers how it was spelled. */
+/* COPY of the claim's rule now stands where it really is. */
 static int move_to_place(struct rule *copy, const struct claim *claim, struct error *err)
 {
-	bool remember = claim->access != ACCESS_DENY && through_link(claim);
-
 	free(copy->path);
 	free(copy->link);
+	copy->link = NULL;
 	copy->path = strdup(claim->place);
-	copy->link = remember ? strdup(claim->spelled) : NULL;
-	if (copy->path && (!remember || copy->link))
+	if (copy->path)
 		return 0;
 	rule_deinit(copy);
 	return error_set(err, ERR_NOMEM, 0, "no memory for the policy");
@@ -411,6 +404,25 @@ static int add_rules(struct settler *settler, struct error *err)
 	return r;
 }
 
+/* By what names that lead through links the grants that stay were asked for. */
+static int add_aliases(struct settler *settler, struct error *err)
+{
+	struct string_list *aliases = &settler->policy.aliases;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < settler->count; i++) {
+		const struct claim *claim = &settler->claims[i];
+
+		if (claim->dropped || claim->access == ACCESS_DENY || !through_link(claim) ||
+		    openness(policy_access(&settler->policy, claim->place).access) == 0)
+			continue;
+		r = string_list_add(aliases, claim->spelled, err);
+		if (r == 0)
+			r = string_list_add(aliases, claim->place, err);
+	}
+	return r;
+}
+
 static int check_cwd(const struct settler *settler, struct error *err)
 {
 	const char *cwd = settler->options->cwd;
@@ -442,6 +454,8 @@ int policy_settle(struct policy *ret_policy, const struct rule_list *candidates,
 			r = settle_grant(&settler, &settler.claims[i], err);
 	if (r == 0)
 		r = add_rules(&settler, err);
+	if (r == 0)
+		r = add_aliases(&settler, err);
 	if (r == 0)
 		r = check_cwd(&settler, err);
 	if (r < 0)

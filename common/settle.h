@@ -28,8 +28,8 @@ struct settle_options {
 };
 
 /*
- * Settle CANDIDATES into RET_POLICY: rules merged, canonical and indexed; `suppressed` and `notes`
- * filled; the rest as in POLICY_INIT.
+ * Settle CANDIDATES into RET_POLICY: rules merged, canonical and indexed; `aliases`, `suppressed`
+ * and `notes` filled; the rest as in POLICY_INIT.
  *
  * 1. A path that is relative, has `..`, empty or `.` segments is an error, never dropped.
  * 2. Denies and grants are rewritten to where they really are. A deny on a link denies the target,

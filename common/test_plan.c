@@ -249,6 +249,10 @@ static void links_of_grants(void **state)
 	expect("ro:/d/a>/h/c ro:/d/b>/h/c/b", "symlink /h/c <- /d/a\nbind /d/a ro\nbind /d/b ro\n");
 	expect("deny:/h ro:/d/a>/h/c", "symlink /h/c <- /d/a\nbind /d/a ro\n");
 	expect("ro:/d/a=absent?>/h/c", "");
+	/* One place by several names, one of them without links; and one that is denied after all. */
+	expect("ro:/d/a>/h/c ro:/d/a>/h/b ro:/d/a",
+	       "symlink /h/b <- /d/a\nsymlink /h/c <- /d/a\nbind /d/a ro\n");
+	expect("ro:/d rw:/d/a>/h/c deny:/d/a", "bind /d ro\nmask-dir /d/a\n");
 }
 
 static void switches_follow_the_policy(void **state)

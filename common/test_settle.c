@@ -169,21 +169,32 @@ static void grants_through_links(void **state)
 	expect("deny:/d/x ro:/p/l</d", "/d/y", ACCESS_NONE, ACCESS_READ_ONLY);
 }
 
-static void a_grant_remembers_its_spelling(void **state)
+static void expect_aliases(const char *text, const char *expected)
 {
 	AUTO(policy_deinit) struct policy policy = POLICY_INIT;
+	AUTO(buf_deinit) struct buf found = BUF_INIT(4096);
 
+	assert_int_equal(settle(text, &standard, &policy, NULL), 0);
+	for (size_t i = 0; i < policy.aliases.count; i++)
+		(void)buf_printf(&found, "%s%s",
+			       i == 0  ? ""
+			       : i % 2 ? "="
+				       : " ",
+			       policy.aliases.items[i]);
+	assert_string_equal(buf_text(&found), expected);
+	for (size_t i = 0; i < policy.rules.count; i++)
+		assert_null(policy.rules.rules[i].link);
+}
+
+/* Each name, also where a merge keeps one rule of several; none for what is not granted. */
+static void grants_remember_their_spelling(void **state)
+{
 	(void)state;
-	assert_int_equal(settle("ro:/h/.nvm</opt/nvm>/h/.nvm rw:/p deny:/p/l</q>/p/l", &standard,
-				&policy, NULL),
-			 0);
-	assert_int_equal(policy.rules.count, 4);
-	assert_string_equal(policy.rules.rules[0].path, "/p");
-	assert_null(policy.rules.rules[0].link);
-	assert_string_equal(policy.rules.rules[2].path, "/opt/nvm");
-	assert_string_equal(policy.rules.rules[2].link, "/h/.nvm");
-	assert_string_equal(policy.rules.rules[1].path, "/q");
-	assert_null(policy.rules.rules[1].link);
+	expect_aliases("ro:/h/.nvm</opt/nvm>/h/.nvm rw:/p deny:/p/l</q>/p/l", "/h/.nvm=/opt/nvm");
+	expect_aliases("ro:/h/a</d>/h/a rw:/h/b</d>/h/b ro:/d", "/h/a=/d /h/b=/d");
+	expect_aliases("rw:/h/a</d>/h/a deny:/d", "");
+	expect_aliases("ro:/h/a</d=absent?>/h/a", "");
+	expect_aliases("mandatory/deny:/d ro:/h/a</d/x>/h/a", "");
 }
 
 /* B7: both the link node and what it leads to. */
@@ -371,7 +382,7 @@ int main(void)
 		cmocka_unit_test(mandatory_read_only_means_the_subtree),
 		cmocka_unit_test(R25_nothing_lifts_the_hosts_rules),
 		cmocka_unit_test(grants_through_links),
-		cmocka_unit_test(a_grant_remembers_its_spelling),
+		cmocka_unit_test(grants_remember_their_spelling),
 		cmocka_unit_test(denies_on_links_take_both),
 		cmocka_unit_test(absent_grants),
 		cmocka_unit_test(a_grant_below_a_denied_file),

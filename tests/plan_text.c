@@ -115,6 +115,13 @@ struct policy policy_of(const char *text)
 	if (rule_list_merge(&policy.rules, &candidates, NULL) < 0 ||
 	    policy_index(&policy, NULL) < 0)
 		give_up("no memory");
+	for (size_t i = 0; i < candidates.count; i++) {
+		const struct rule *rule = &candidates.rules[i];
+
+		if (rule->link && (string_list_add(&policy.aliases, rule->link, NULL) < 0 ||
+				   string_list_add(&policy.aliases, rule->path, NULL) < 0))
+			give_up("no memory");
+	}
 	return policy;
 }
 
