@@ -180,7 +180,7 @@ int mount_work_target(const struct mount_work *work, const struct plan_op *op, b
 	int fd = -1;
 
 	if (staged)
-		(void)snprintf(rel, sizeof(rel), "%s/%zu/%s", MOUNT_STAGE_DIR, staged->index,
+		(void)snprintf(rel, sizeof(rel), "%s/%zu%s", MOUNT_STAGE_DIR, staged->index,
 			       op->path + strlen(staged->op->path));
 	else
 		(void)snprintf(rel, sizeof(rel), "%s", op->path);

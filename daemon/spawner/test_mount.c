@@ -114,7 +114,8 @@ static int build_and_look(const struct world *world, int (*look)(const struct wo
 
 		if (!enter_namespaces(&options))
 			_exit(CANNOT_UNSHARE);
-		if (mount_build(&world->plan, &options, &err) < 0) {
+		if (mount_build(&world->plan, &options, &err) < 0 ||
+		    mount_finish(&world->plan, &options, &err) < 0) {
 			fprintf(stderr, "%s\n", err.message);
 			_exit(FAILED);
 		}
@@ -215,12 +216,43 @@ static void what_is_no_link_any_more_stops_the_work(void **state)
 	world_deinit(&world);
 }
 
+static int look_at_fresh_place(const struct world *world)
+{
+	struct stat st;
+
+	if (!can_read(in_work(world, "secret")) || access(in_work(world, "secret"), W_OK) == 0)
+		return 1;
+	if (lstat(in_work(world, "hidden"), &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != 0)
+		return 2;
+	if (lstat(in_work(world, "closed"), &st) < 0 || !S_ISDIR(st.st_mode) ||
+	    rmdir(in_work(world, "closed")) == 0)
+		return 3;
+	return access(world->work, W_OK) == 0 ? BUILT : 4;
+}
+
+/* In a fresh directory nothing is there to stand on: mountpoints are made as what they are for. */
+static void files_below_fresh_directories(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	world.plan.ops[2].kind = PLAN_TMPFS;
+	(void)snprintf(world.plan.ops[2].path, strlen(world.work) + 1, "/tmp");
+	add(&world, PLAN_BIND, PLAN_READ_ONLY | PLAN_NODE_FILE, in_work(&world, "secret"));
+	add(&world, PLAN_MASK_FILE, 0, in_work(&world, "hidden"));
+	add(&world, PLAN_MASK_DIR, 0, in_work(&world, "closed"));
+	assert_int_equal(build_and_look(&world, look_at_fresh_place), BUILT);
+	world_deinit(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_denied_link_is_masked_itself),
 		cmocka_unit_test(a_read_only_link_leads_on_and_stays),
 		cmocka_unit_test(what_is_no_link_any_more_stops_the_work),
+		cmocka_unit_test(files_below_fresh_directories),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
