@@ -2,7 +2,9 @@
 /* The native engine's part of builder.h: making a template, and a job that enters one. */
 #include "daemon/spawner/builder.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,12 +23,12 @@
 #define NATIVE_FD_USER (INIT_FD_DEV + 1)
 #define NATIVE_FD_MOUNT (INIT_FD_DEV + 2)
 #define NATIVE_FD_NET (INIT_FD_DEV + 3)
-#define NATIVE_FD_LAST NATIVE_FD_NET
 
 static int native_place(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct builder_placed wanted[] = {
 		{ null_fd, STDIN_FILENO },
 		{ null_fd, STDOUT_FILENO },
@@ -34,12 +36,14 @@ static int native_place(struct builder *builder, struct error *err)
 		{ input->report_fd, INIT_FD_REPORT },
 		{ input->go_fd, INIT_FD_GO },
 		{ input->channel_fd, INIT_FD_CHANNEL },
-		{ open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC), INIT_FD_DEV },
+		{ dev_fd, INIT_FD_DEV },
 		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
 		{ input->namespaces.net_ns_fd, NATIVE_FD_NET },
 	};
 
+	if (null_fd < 0 || dev_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open /dev");
 	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
 		return -(int)ERR_SYSTEM;
 	builder->report_fd = INIT_FD_REPORT;
@@ -72,6 +76,9 @@ static int native_enter_job(struct builder *builder, struct error *err)
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
 	    syscall(SYS_close_range, (unsigned int)NATIVE_FD_USER, ~0u, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "shut the job");
+	/* Init, if it were ever taken over, could make other jobs of this template believe it. */
+	if (munmap(input->shared, native_shared_bytes(input->plan)) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "let go what templates share");
 	builder->stage = "inherit";
 	return inherit_limit(&builder->inherit, err);
 }
@@ -124,6 +131,8 @@ static int template_place(struct builder *builder, struct error *err)
 		{ input->go_fd, INIT_FD_GO }, { input->namespaces.user_ns_fd, NATIVE_FD_USER },
 	};
 
+	if (null_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open /dev/null");
 	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
 		return -(int)ERR_SYSTEM;
 	builder->report_fd = INIT_FD_REPORT;
@@ -148,8 +157,11 @@ static int template_build(struct builder *builder, struct error *err)
 	if (!input->switch_ids && prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
 	r = native_build(&native, err);
-	if (r < 0)
+	if (r < 0) {
+		if (native_changed_meanwhile(&native, err))
+			builder->stage = NATIVE_STAGE_TEMPLATE;
 		return r;
+	}
 	report_begin(&message, REPORT_BUILT);
 	r = report_write(INIT_FD_REPORT, &message, err);
 	return r < 0 ? r : report_wait_go(INIT_FD_GO, err);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,32 +66,62 @@ struct listmount_request {
 	uint64_t param;
 };
 
-static int count_by_mountinfo(size_t *ret_count, struct error *err)
+static long list_mounts(struct listmount_request *request, uint64_t *ret_ids, size_t count)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	size_t lines = 0;
-	int byte = 0;
+	return syscall(__NR_listmount, request, ret_ids, count, 0);
+}
 
-	if (!file)
+/* Some filters answer EPERM to what they do not know. */
+static bool have_listmount(void)
+{
+	struct listmount_request nothing = { .size = 0 };
+
+	return list_mounts(&nothing, NULL, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
+}
+
+int mountapi_count_begin(int *ret_fd, struct error *err)
+{
+	int fd = -1;
+
+	if (!have_listmount()) {
+		/* The directory is this process's, whatever its mounts; the file would stay with them. */
+		fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return error_set(err, ERR_SYSTEM, errno, "open /proc/self");
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int count_by_mountinfo(int proc_fd, size_t *ret_count, struct error *err)
+{
+	AUTO(auto_close) int fd = openat(proc_fd, "mountinfo", O_RDONLY | O_CLOEXEC);
+	char block[4096];
+	size_t lines = 0;
+	ssize_t got = 0;
+
+	if (fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "open mountinfo");
-	while ((byte = getc(file)) != EOF)
-		lines += byte == '\n';
-	(void)fclose(file);
+	while ((got = read(fd, block, sizeof(block))) > 0)
+		for (ssize_t i = 0; i < got; i++)
+			lines += block[i] == '\n';
+	if (got < 0)
+		return error_set(err, ERR_SYSTEM, errno, "read mountinfo");
 	*ret_count = lines;
 	return 0;
 }
 
-int mountapi_count(size_t *ret_count, struct error *err)
+int mountapi_count(int begun_fd, size_t *ret_count, struct error *err)
 {
 	struct listmount_request request = { .size = sizeof(request), .mnt_id = UINT64_MAX };
 	uint64_t ids[512];
 	size_t total = 0;
 
+	if (begun_fd >= 0)
+		return count_by_mountinfo(begun_fd, ret_count, err);
 	for (;;) {
-		long got = syscall(__NR_listmount, &request, ids, ARRAY_SIZE(ids), 0);
+		long got = list_mounts(&request, ids, ARRAY_SIZE(ids));
 
-		if (got < 0 && errno == ENOSYS)
-			return count_by_mountinfo(ret_count, err);
 		if (got < 0)
 			return error_set(err, ERR_SYSTEM, errno, "listmount");
 		total += (size_t)got;

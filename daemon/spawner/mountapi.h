@@ -31,9 +31,13 @@ int mountapi_attach(int tree_fd, int target_fd);
 int mountapi_restrict(int fd, const char *path, uint64_t attributes, unsigned int flags);
 
 /*
- * How many mounts the calling process's namespace holds. By listmount(2) where there is one (6.8),
- * else from mountinfo. Fails with ERR_SYSTEM.
+ * How many mounts the calling process's namespace holds: by listmount(2) where there is one (6.8), else
+ * from mountinfo, which must be found before the namespace that has a /proc is left.
+ *
+ * mountapi_count_begin() gives what mountapi_count() takes: a descriptor that is the caller's, or -1
+ * where none is needed. Both fail with ERR_SYSTEM.
  */
-int mountapi_count(size_t *ret_count, struct error *err);
+int mountapi_count_begin(int *ret_fd, struct error *err);
+int mountapi_count(int begun_fd, size_t *ret_count, struct error *err);
 
 #endif

@@ -140,9 +140,11 @@ static void witness(struct directory *directory, const char *path,
 	int fd = parent_of(directory, path);
 
 	memset(ret_witness, 0, sizeof(*ret_witness));
-	if (fd < 0 || statx(fd, path[1] ? path_leaf(path) : ".",
-			    AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-			    STATX_TYPE | STATX_INO | STATX_BTIME | STATX_MNT_ID_UNIQUE, &st) < 0)
+	if (fd < 0 ||
+	    statx(fd, path[1] ? path_leaf(path) : ".",
+		  AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_TYPE | STATX_INO | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE,
+		  &st) < 0)
 		return;
 	ret_witness->ino = st.stx_ino;
 	ret_witness->mnt_id = st.stx_mnt_id;
@@ -182,8 +184,11 @@ int native_build(const struct native_input *input, struct error *err)
 	struct mount_options options = mount_options_of(input);
 	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
 	const struct plan *plan = input->plan;
-	int r = 0;
+	AUTO(auto_close) int count_fd = -1;
+	int r = mountapi_count_begin(&count_fd, err);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < plan->count; i++) {
 		const char *path = host_path(&plan->ops[i]);
 
@@ -197,7 +202,30 @@ int native_build(const struct native_input *input, struct error *err)
 	r = mount_build(plan, &options, err);
 	if (r < 0)
 		return r;
-	return mountapi_count(&input->shared->mounts, err);
+	return mountapi_count(count_fd, &input->shared->mounts, err);
+}
+
+bool native_changed_meanwhile(const struct native_input *input, struct error *err)
+{
+	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
+
+	for (size_t i = 0; i < input->plan->count; i++) {
+		const struct plan_op *op = &input->plan->ops[i];
+		const char *path = host_path(op);
+		struct native_witness now;
+
+		if (!path || op->flags & PLAN_WATCH)
+			continue;
+		witness(&directory, path, &now);
+		/* In this namespace mounts have other numbers. */
+		now.mnt_id = input->shared->witnesses[i].mnt_id;
+		if (memcmp(&now, &input->shared->witnesses[i], sizeof(now)) == 0 &&
+		    (now.type != 0 || !(op->flags & PLAN_PLACEHOLDER)))
+			continue;
+		(void)error_set(err, ERR_PATH_NOT_FOUND, 0, "'%s' changed", path);
+		return true;
+	}
+	return false;
 }
 
 int native_still_valid(const struct native_input *input, struct error *err)
@@ -270,9 +298,12 @@ int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_f
 		 struct error *err)
 {
 	struct mount_options options = mount_options_of(input);
+	AUTO(auto_close) int count_fd = -1;
 	size_t mounts = 0;
-	int r = 0;
+	int r = mountapi_count_begin(&count_fd, err);
 
+	if (r < 0)
+		return r;
 	if (input->user_ns_fd >= 0) {
 		if (setns(input->user_ns_fd, CLONE_NEWUSER) < 0)
 			return error_set(err, ERR_SETUP_FAILED, errno, "enter the user namespace");
@@ -284,7 +315,7 @@ int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_f
 		return error_set(err, ERR_SETUP_FAILED, errno, "new namespaces");
 	if (setns(mount_ns_fd, CLONE_NEWNS) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "enter the template");
-	r = mountapi_count(&mounts, err);
+	r = mountapi_count(count_fd, &mounts, err);
 	if (r < 0)
 		return r;
 	if (mounts != input->shared->mounts)

@@ -103,6 +103,12 @@ int native_become(const struct identity *identity, struct error *err);
 int native_build(const struct native_input *input, struct error *err);
 
 /*
+ * After native_build() failed: whether that may be because the host changed while it worked, so that
+ * another try makes sense. ERR, if not NULL, then names what changed.
+ */
+bool native_changed_meanwhile(const struct native_input *input, struct error *err);
+
+/*
  * Whether the host still looks as it did when the template was built, for every path of the plan.
  * Returns 1, or 0 with ERR (if not NULL) naming the first that changed.
  */
