@@ -58,8 +58,8 @@ def systemd_socket_activation():
     finally:
         manager.terminate()
         manager.wait(15)
-    if os.path.exists(daemon.socket):
-        os.remove(daemon.socket)
+        if os.path.exists(daemon.socket):
+            os.remove(daemon.socket)
 
 
 @case()
