@@ -70,8 +70,11 @@ static void record_refusal(struct spawner *spawner, uid_t uid, pid_t pid,
 	spawner->refused_peers++;
 	if (!may_record(spawner))
 		return;
-	log_write(LOG_INFO, "refused process %d of user %u: %s", (int)pid, uid,
-		  refusal->why.message);
+	if (pid > 0)
+		log_write(LOG_INFO, "refused process %d of user %u: %s", (int)pid, uid,
+			  refusal->why.message);
+	else
+		log_write(LOG_INFO, "refused a connection: %s", refusal->why.message);
 	(void)snprintf(event.detail, sizeof(event.detail), "%s", refusal->why.message);
 	recorderlink_send(&spawner->recorder, EVENT_PEER_REFUSED, &event);
 }

@@ -319,10 +319,10 @@ def R13_connections_are_bounded():
 @case(root=True)
 def R13_out_of_descriptors_is_no_end():
     # Room for itself and a few connections; then it can neither accept nor start anything.
-    fsboxd = spawner("system").start(before=["prlimit", "--nofile=48:48"])
+    fsboxd = spawner("system").start(before=["prlimit", "--nofile=80:80"])
     try:
         before = ticks(fsboxd.process.pid)
-        python(fsboxd, CROWD, "60")
+        python(fsboxd, CROWD, "100")
         wait_for(lambda: "ended exited 6 0" in fsboxd.ask("exit 6"), 60, "service")
         if ticks(fsboxd.process.pid) - before > 500:
             raise AssertionError("it was busy while it could do nothing")
