@@ -121,8 +121,13 @@ static int add_rule(struct rule_list *candidates, const char *path, enum access 
 {
 	int r = rule_list_append(candidates, path, access, source, origin, err);
 
-	if (r == 0)
+	if (r == 0) {
 		candidates->rules[candidates->count - 1].type = type;
+		/* Where a link or a `.git` file leads is in the job's hands: no reason to show it. */
+		candidates->rules[candidates->count - 1].lowers = access == ACCESS_READ_ONLY;
+		/* Canonical when it was looked at. A job may meanwhile have put a link there. */
+		candidates->rules[candidates->count - 1].exact = access == ACCESS_READ_WRITE;
+	}
 	return r;
 }
 

@@ -95,6 +95,9 @@ struct protect_facts {
  *   they point back: without these git could not work in a linked worktree or a submodule. Nothing
  *   is granted on the word of the `.git` file alone, which is in the job's hands.
  *
+ * Links and `.git` files lead where a job before this one wanted. So the readOnly rules show nothing that
+ * nothing else grants (@lowers), and the readWrite ones follow no link (@exact).
+ *
  * Rules have source RULE_USER, so that a user's own readWrite rule on the very path does not win.
  *
  * @ret_report, @ret_quarantine  gain the absent paths to watch; may be NULL

@@ -60,6 +60,9 @@ enum absent_mode {
  * @optional     a grant whose path may be absent: then it is dropped, else that is an error
  * @denied_link  set by policy_settle(): the rule stands on a link node (its target has its own rule)
  * @host         the machine's or fsbox's own (RULE_MANDATORY): nothing lifts it, whatever its source
+ * @lowers       a readOnly rule that takes away where something else grants readWrite, and shows nothing by
+ *               itself
+ * @exact        holds for where @path is spelled to be; if it turns out to lead elsewhere, for nothing
  */
 struct rule {
 	char *path;
@@ -74,6 +77,8 @@ struct rule {
 	bool optional;
 	bool denied_link;
 	bool host;
+	bool lowers;
+	bool exact;
 };
 
 struct rule_list {

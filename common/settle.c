@@ -257,9 +257,12 @@ static int settle_grant(struct settler *settler, struct claim *claim, struct err
 	const struct rule *rule = claim->rule;
 	const struct claim *obstacle = find_obstacle(settler, claim);
 	const struct claim *file = NULL;
+	int r = 0;
 
-	int r = obstacle ? suppress(settler, claim, obstacle, err) : 0;
-
+	if (rule->exact && through_link(claim))
+		claim->dropped = true;
+	else if (obstacle)
+		r = suppress(settler, claim, obstacle, err);
 	if (r < 0 || claim->dropped)
 		return r;
 	file = find_denied_file(settler, claim->place);
@@ -362,10 +365,11 @@ static int add_settled(struct settler *settler, const struct claim *claim, struc
 	return r;
 }
 
-/* The host's readOnly rules take away; what nothing else shows they do not show either. */
+/* Such readOnly rules take away; what nothing else shows they do not show either. */
 static bool only_lowers(const struct claim *claim)
 {
-	return claim->rule->host && claim->rule->access == ACCESS_READ_ONLY;
+	return (claim->rule->host || claim->rule->lowers) &&
+	       claim->rule->access == ACCESS_READ_ONLY;
 }
 
 static int merge_settled(struct settler *settler, struct error *err)
@@ -395,9 +399,12 @@ static int add_rules(struct settler *settler, struct error *err)
 	for (size_t i = 0; r == 0 && i < settler->count; i++) {
 		const struct claim *claim = &settler->claims[i];
 
-		if (only_lowers(claim) &&
-		    policy_access(&settler->policy, claim->place).access == ACCESS_READ_WRITE)
+		if (!only_lowers(claim) || claim->dropped)
+			continue;
+		if (policy_access(&settler->policy, claim->place).access == ACCESS_READ_WRITE)
 			r = add_settled(settler, claim, err);
+		else if (claim->rule->link)
+			r = add_link_rule(settler, claim, err);
 	}
 	if (r == 0 && settler->settled.count > before)
 		r = merge_settled(settler, err);

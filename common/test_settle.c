@@ -88,6 +88,36 @@ static void unusable_paths_are_errors(void **state)
 	expect("rw:/p/ deny:/p/x/", "/p/x", ACCESS_DENY, ACCESS_DENY);
 }
 
+/* R28: what a job could have planted shows nothing by itself. */
+static void R28_what_was_planted_takes_away_only(void **state)
+{
+	AUTO(rule_list_deinit) struct rule_list list = RULE_LIST_INIT;
+	AUTO(policy_deinit) struct policy policy = POLICY_INIT;
+
+	(void)state;
+	candidates("internal/rw:/p ro:/p/a ro:/x/.git/config ro:/p/l ro:/p/m internal/rw:/p/git "
+		   "internal/rw:/r/.git",
+		   &list);
+	for (size_t i = 1; i < list.count; i++)
+		(list.rules[i].access == ACCESS_READ_ONLY ? &list.rules[i].lowers
+							  : &list.rules[i].exact)[0] = true;
+	list.rules[3].real = strdup("/home/documents"); /* a link to outside */
+	list.rules[3].link = strdup("/p/l");
+	list.rules[4].real = strdup("/p/in"); /* to inside */
+	list.rules[4].link = strdup("/p/m");
+	list.rules[5].real = strdup("/home/pictures");
+	assert_int_equal(policy_settle(&policy, &list, &standard, NULL), 0);
+	assert_int_equal(policy_access(&policy, "/p/a").access, ACCESS_READ_ONLY);
+	assert_int_equal(policy_access(&policy, "/x/.git/config").access, ACCESS_NONE);
+	assert_int_equal(policy_access(&policy, "/home/documents").access, ACCESS_NONE);
+	assert_int_equal(policy_access(&policy, "/home/pictures").access, ACCESS_NONE);
+	assert_int_equal(policy_access(&policy, "/p/l").access, ACCESS_READ_ONLY);
+	assert_int_equal(policy_access(&policy, "/p/in").access, ACCESS_READ_ONLY);
+	assert_int_equal(policy_access(&policy, "/p/m").access, ACCESS_READ_ONLY);
+	assert_int_equal(policy_access(&policy, "/p/git").access, ACCESS_READ_WRITE);
+	assert_int_equal(policy_access(&policy, "/r/.git").access, ACCESS_READ_WRITE);
+}
+
 static void a_mandatory_deny_means_the_subtree(void **state)
 {
 	(void)state;
@@ -177,10 +207,10 @@ static void expect_aliases(const char *text, const char *expected)
 	assert_int_equal(settle(text, &standard, &policy, NULL), 0);
 	for (size_t i = 0; i < policy.aliases.count; i++)
 		(void)buf_printf(&found, "%s%s",
-			       i == 0  ? ""
-			       : i % 2 ? "="
-				       : " ",
-			       policy.aliases.items[i]);
+				 i == 0  ? ""
+				 : i % 2 ? "="
+					 : " ",
+				 policy.aliases.items[i]);
 	assert_string_equal(buf_text(&found), expected);
 	for (size_t i = 0; i < policy.rules.count; i++)
 		assert_null(policy.rules.rules[i].link);
@@ -378,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unusable_paths_are_errors),
+		cmocka_unit_test(R28_what_was_planted_takes_away_only),
 		cmocka_unit_test(a_mandatory_deny_means_the_subtree),
 		cmocka_unit_test(mandatory_read_only_means_the_subtree),
 		cmocka_unit_test(R25_nothing_lifts_the_hosts_rules),

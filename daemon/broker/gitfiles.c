@@ -242,6 +242,23 @@ static char *find_common_dir(const struct gitfiles *git, struct walk *walk)
 	return dir != NULL && strcmp(dir, git->git_dir) != 0 ? steal_ptr(&dir) : NULL;
 }
 
+/*
+ * Whether COMMON is where a linked worktree's directory always lies: COMMON/worktrees/NAME. What the
+ * `commondir` file says is as easily written as the `.git` file: both may stand in a tree that a job
+ * could write to and name any directory at all. To have made `worktrees/NAME` in COMMON takes the right
+ * to write there.
+ */
+static bool is_worktree_of(const char *git_dir, const char *common)
+{
+	static const char name[] = "/worktrees/";
+	size_t length = strlen(common);
+	const char *rest = git_dir + length;
+
+	return strncmp(git_dir, common, length) == 0 &&
+	       strncmp(rest, name, sizeof(name) - 1) == 0 &&
+	       strchr(rest + sizeof(name) - 1, '/') == NULL;
+}
+
 bool gitfiles_find(struct gitfiles *ret_git, const char *dir, const char *home, struct walk *walk)
 {
 	struct gitfiles git = { 0 };
@@ -265,7 +282,8 @@ bool gitfiles_find(struct gitfiles *ret_git, const char *dir, const char *home, 
 	}
 	git.common_dir = find_common_dir(&git, walk);
 	git.hooks_dir = find_hooks(&git, dir, home, walk);
-	git.points_back = git.is_file && find_points_back(&git, dir, walk);
+	git.points_back = git.is_file && find_points_back(&git, dir, walk) &&
+			  (git.common_dir == NULL || is_worktree_of(git.git_dir, git.common_dir));
 	*ret_git = git;
 	return true;
 }

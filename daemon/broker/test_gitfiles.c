@@ -155,6 +155,31 @@ static void test_pointing_elsewhere_R28(void **state)
 	assert_false(find(room, "evil"));
 }
 
+/* All of it planted in the tree: `commondir` may name anything, the right to write there it is not. */
+static void test_common_directory_elsewhere_R28(void **state)
+{
+	struct room *room = *state;
+
+	make_dir("p");
+	make_dir("p/fake");
+	make_dir("keys");
+	put("p/.git", "gitdir: fake\n");
+	put("p/fake/gitdir", "%s/p/.git\n", room->dir);
+	assert_true(find(room, "p"));
+	assert_true(room->git.points_back);
+	put("p/fake/commondir", "%s/keys\n", room->dir);
+	assert_true(find(room, "p"));
+	assert_at(room, room->git.common_dir, "keys");
+	assert_false(room->git.points_back);
+	put("p/fake/commondir", "%s\n", room->dir); /* above all of it */
+	assert_true(find(room, "p"));
+	assert_false(room->git.points_back);
+	make_dir("keys/worktrees");
+	put("p/fake/commondir", "%s/keys\n", room->dir);
+	assert_true(find(room, "p"));
+	assert_false(room->git.points_back);
+}
+
 static void test_submodule(void **state)
 {
 	struct room *room = *state;
@@ -253,6 +278,7 @@ int main(void)
 		T(test_plain),
 		T(test_worktree),
 		T(test_pointing_elsewhere_R28),
+		T(test_common_directory_elsewhere_R28),
 		T(test_submodule),
 		T(test_hooks_path),
 		T(test_linked),
