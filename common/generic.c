@@ -267,6 +267,24 @@ static int check_home_rules(const struct generic_input *input, struct error *err
 	return 0;
 }
 
+int generic_check_places(const struct rule_list *candidates, const struct generic_input *input,
+			 struct error *err)
+{
+	for (size_t i = 0; i < candidates->count; i++) {
+		const struct rule *rule = &candidates->rules[i];
+
+		if (rule->access == ACCESS_READ_WRITE && !rule->bind_source && rule->real &&
+		    strcmp(rule->real, rule->path) != 0 && path_covers(rule->real, input->home) &&
+		    !input->allow_home)
+			return error_set(
+				err, ERR_POLICY_INVALID, 0,
+				"readWrite '%s' (%s) leads through a link to '%s' and would "
+				"open the home directory: allow this with --allow-home",
+				rule->path, rule->origin ? rule->origin : "rule", rule->real);
+	}
+	return 0;
+}
+
 /* Nor is what is denied: there must be a grant that says so. CANDIDATES has all but the cwd's. */
 static int check_cwd_denied(const struct rule_list *candidates, const struct generic_input *input,
 			    struct error *err)

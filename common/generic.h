@@ -66,6 +66,15 @@ int generic_assemble(struct rule_list *candidates, const struct generic_input *i
 		     struct error *err);
 
 /*
+ * Once it is known where CANDIDATES really are: no readWrite rule may lead through a link to the home
+ * directory or above it without allow_home. A link is easily planted where a job could write, and
+ * the next request names it in good faith. Of INPUT home and allow_home are read. Fails with
+ * ERR_POLICY_INVALID.
+ */
+int generic_check_places(const struct rule_list *candidates, const struct generic_input *input,
+			 struct error *err);
+
+/*
  * The profile `host`: "/" readWrite, dangerous sockets denied, INPUT's rules, the host's rules. Fails
  * with ERR_NOT_AUTHORIZED for a root peer (R19), else as generic_assemble().
  */

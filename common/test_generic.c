@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/generic.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,37 @@ static void refuse(const struct generic_input *input, const char *message)
 
 	assert_int_equal(generic_assemble(&candidates, input, &err), -ERR_POLICY_INVALID);
 	assert_string_equal(err.message, message);
+}
+
+static void links_to_the_home_directory(void **state)
+{
+	AUTO(rule_list_deinit) struct rule_list candidates = RULE_LIST_INIT;
+	struct generic_input input = { .home = "/h/u" };
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	rules_of("rw:/h/u/p ro:/h/u/l", &candidates);
+	candidates.rules[1].real = strdup("/");
+	assert_int_equal(generic_check_places(&candidates, &input, NULL), 0);
+	candidates.rules[0].real = strdup("/h/u/elsewhere");
+	assert_int_equal(generic_check_places(&candidates, &input, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		static const char *const places[] = { "/h/u", "/h", "/" };
+		char message[200];
+
+		free(candidates.rules[0].real);
+		candidates.rules[0].real = strdup(places[i]);
+		input.allow_home = false;
+		assert_int_equal(generic_check_places(&candidates, &input, &err),
+				 -ERR_POLICY_INVALID);
+		(void)snprintf(message, sizeof(message),
+			       "readWrite '/h/u/p' (test) leads through a link to '%s' and would "
+			       "open the home directory: allow this with --allow-home",
+			       places[i]);
+		assert_string_equal(err.message, message);
+		input.allow_home = true;
+		assert_int_equal(generic_check_places(&candidates, &input, NULL), 0);
+	}
 }
 
 static void homes_and_working_directories(void **state)
@@ -381,6 +413,7 @@ int main(void)
 		cmocka_unit_test(moved_xdg_directories),
 		cmocka_unit_test(private_directories_are_optional),
 		cmocka_unit_test(users_paths_come_on_top),
+		cmocka_unit_test(links_to_the_home_directory),
 		cmocka_unit_test(homes_and_working_directories),
 		cmocka_unit_test(R25_the_hosts_rules_hold),
 		cmocka_unit_test(the_host_profile),

@@ -171,9 +171,17 @@ static void settle(struct policy_build *build)
 		.absent_deny = build->broker->hostconf.absent_deny,
 		.cwd = build->cwd,
 	};
+	const struct generic_input input = {
+		.home = build->broker->facts.home,
+		.allow_home = build->params->allow_home,
+	};
 	struct error err = ERROR_INIT;
-	int r = policy_settle(&build->policy, &build->candidates, &options, &err);
+	int r = 0;
 
+	if (build->load.base == PROFILE_BASE_GENERIC)
+		r = generic_check_places(&build->candidates, &input, &err);
+	if (r == 0)
+		r = policy_settle(&build->policy, &build->candidates, &options, &err);
 	if (r == 0) {
 		build->policy.net = build->settings.net;
 		r = take_over_suppressed(build, &err);
