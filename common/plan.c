@@ -378,44 +378,41 @@ static bool is_bare(const struct builder *builder, const char *path)
 /* The grant that stands exactly at PATH, as an index; -1 where there is none. */
 static int32_t grant_at(const struct builder *builder, const char *path)
 {
-	uint32_t position = path_tree_find(&builder->tree, path);
-	const struct path_tree_entry *entry = NULL;
+	const struct rule_list *rules = builder->rules;
+	uint32_t at = path_tree_find(&builder->tree, path);
+	size_t item = at == PATH_TREE_NONE ? SIZE_MAX : builder->tree.entries[at].item;
 
-	if (position == PATH_TREE_NONE)
+	if (item >= rules->count || rules->rules[item].access == ACCESS_DENY ||
+	    is_dropped(builder, &rules->rules[item]))
 		return -1;
-	entry = &builder->tree.entries[position];
-	if (!has_rule(builder, entry) || is_deny(builder, entry) ||
-	    is_dropped(builder, &builder->rules->rules[entry->item]))
-		return -1;
-	return (int32_t)entry->item;
+	return (int32_t)item;
 }
 
 /*
  * The host's links at the top level, and names through links that grants were asked for by, where nothing
  * else is. Not below another one, which already leads there.
  */
-static int build_symlinks(struct builder *builder, const struct string_list *aliases,
+static int build_symlinks(struct builder *builder, const struct string_list *names,
 			  struct error *err)
 {
 	const struct plan_symlink *hosts = builder->options->symlinks;
 	size_t host_count = builder->options->symlink_count;
 	AUTO(path_tree_deinit) struct path_tree links = PATH_TREE_INIT;
-	int r = path_tree_init(&links, host_count + aliases->count / 2, err);
+	int r = path_tree_init(&links, host_count + names->count / 2, err);
 
 	for (size_t i = 0; r == 0 && i < host_count; i++)
 		if (is_bare(builder, hosts[i].path))
 			path_tree_add(&links, hosts[i].path, (uint32_t)i);
-	for (size_t i = 0; r == 0 && i + 1 < aliases->count; i += 2)
-		if (is_bare(builder, aliases->items[i]) &&
-		    grant_at(builder, aliases->items[i + 1]) >= 0)
-			path_tree_add(&links, aliases->items[i], (uint32_t)(host_count + i));
+	for (size_t i = 0; r == 0 && i + 1 < names->count; i += 2)
+		if (is_bare(builder, names->items[i]) &&
+		    grant_at(builder, names->items[i + 1]) >= 0)
+			path_tree_add(&links, names->items[i], (uint32_t)(host_count + i));
 	path_tree_link(&links);
 
 	for (uint32_t i = 0; r == 0 && i < links.count; i++) {
 		const struct path_tree_entry *entry = &links.entries[i];
 		uint32_t item = entry->item;
-		const char *place =
-			item < host_count ? NULL : aliases->items[item - host_count + 1];
+		const char *place = item < host_count ? NULL : names->items[item - host_count + 1];
 
 		if (entry->parent != PATH_TREE_NONE || entry->first != i)
 			continue;

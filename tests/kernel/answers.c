@@ -3,7 +3,8 @@
  * policy_access() for a list of paths: the judge of the kernel tests.
  *
  * Standard input, each ended by a NUL: pairs access name, path; one empty string; then paths to answer
- * for. Standard output: one access name a line.
+ * for. Standard output: one access name a line, or "fresh" where no rule decides and a job has a
+ * directory of its own.
  */
 
 #include <stdio.h>
@@ -11,6 +12,16 @@
 #include <string.h>
 
 #include "common/policy.h"
+#include "common/sysmount.h"
+
+static const char *answer(const struct policy *policy, const char *path)
+{
+	struct sysmount_verdict verdict = sysmount_verdict(policy, path);
+
+	if (verdict.mount && verdict.mount->kind == PLAN_TMPFS)
+		return "fresh";
+	return access_name(policy_access(policy, path).access);
+}
 
 int main(void)
 {
@@ -34,7 +45,7 @@ int main(void)
 		return 2;
 	}
 	while (getdelim(&text, &capacity, '\0', stdin) > 0)
-		puts(access_name(policy_access(&policy, text).access));
+		puts(answer(&policy, text));
 	free(text);
 	policy_deinit(&policy);
 	rule_list_deinit(&candidates);

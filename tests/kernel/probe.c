@@ -2,14 +2,16 @@
 /*
  * What can really be done with each path, tried from inside a job.
  *
- * Standard input: paths, each ended by a NUL. Standard output: one line for each, in order, nine
+ * Standard input: paths, each ended by a NUL. Standard output: one line for each, in order, ten
  * fields: what lstat says (a letter of "-dflso" for absent, directory, file, link, socket, other), then
  * the errno of each operation, 0 for success, or "-" where it makes no sense for what is there:
  *
- *	kind stat read write list create mkdir rename content
+ *	kind stat read write list create mkdir rename content names
  *
- * content is the first line of a readable regular file, "-" otherwise. Everything made is removed
- * again; files are opened for writing but not written.
+ * A link is looked at by lstat and rename; the rest is tried on what it leads to. content is the first
+ * line of a readable regular file, names are those in a directory (each in hexadecimal digits, with a
+ * comma before it), "-" where there are none. Everything made is removed again; files are opened for
+ * writing but not written.
  */
 
 #include <dirent.h>
@@ -23,6 +25,8 @@
 #include <unistd.h>
 
 static char joined[PATH_MAX * 2];
+static char names[64 * 1024];
+static size_t names_size;
 
 static const char *below(const char *dir, const char *name)
 {
@@ -58,18 +62,36 @@ static int try_open(const char *path, int flags)
 	return 0;
 }
 
+/* What does not fit any more is left out, and missed by the reader. */
+static void add_name(const char *name)
+{
+	if (names_size + 2 * strlen(name) + 2 > sizeof(names))
+		return;
+	names[names_size++] = ',';
+	for (; *name; name++, names_size += 2)
+		(void)snprintf(names + names_size, 3, "%02x", (unsigned char)*name);
+}
+
+/* The names are kept for print_names(). */
 static int try_list(const char *path)
 {
 	DIR *dir = opendir(path);
-	int found = 0;
+	struct dirent *entry = NULL;
 
+	names_size = 0;
 	if (!dir)
 		return -1;
-	errno = 0;
-	while (readdir(dir))
-		found++;
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			add_name(entry->d_name);
 	(void)closedir(dir);
-	return found >= 0 ? 0 : -1;
+	return 0;
+}
+
+static void print_names(void)
+{
+	names[names_size] = '\0';
+	printf(" %s\n", names_size > 0 ? names : "-");
 }
 
 static int try_create(const char *dir)
@@ -110,9 +132,26 @@ static void print_content(const char *path)
 	if (got > 0)
 		text[got] = '\0';
 	text[strcspn(text, "\n ")] = '\0';
-	printf(" %s\n", text[0] ? text : "-");
+	printf(" %s", text[0] ? text : "-");
 	if (fd >= 0)
 		(void)close(fd);
+}
+
+static void probe_absent(const char *path)
+{
+	int result = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	printf(" - - -");
+	print_errno(result);
+	if (result >= 0) {
+		(void)close(result);
+		(void)unlink(path);
+	}
+	result = mkdir(path, 0700);
+	print_errno(result);
+	if (result == 0)
+		(void)rmdir(path);
+	printf(" - - -\n");
 }
 
 static void probe(const char *path)
@@ -123,29 +162,20 @@ static void probe(const char *path)
 	printf("%c", found < 0 ? '-' : kind_letter(&st));
 	print_errno(found);
 	if (found < 0) {
-		/* Nothing there: can it be made? */
-		int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-		printf(" - - -");
-		print_errno(fd);
-		if (fd >= 0) {
-			(void)close(fd);
-			(void)unlink(path);
-		}
-		found = mkdir(path, 0700);
-		print_errno(found);
-		if (found == 0)
-			(void)rmdir(path);
-		printf(" - -\n");
+		probe_absent(path);
 		return;
 	}
+	/* What a link leads to; where that is nothing, all that follows fails. */
+	if (S_ISLNK(st.st_mode))
+		(void)stat(path, &st);
 	if (S_ISDIR(st.st_mode)) {
 		printf(" - -");
 		print_errno(try_list(path));
 		print_errno(try_create(path));
 		print_errno(try_mkdir(path));
 		print_errno(try_rename(path));
-		printf(" -\n");
+		printf(" -");
+		print_names();
 		return;
 	}
 	print_errno(try_open(path, O_RDONLY));
@@ -153,6 +183,7 @@ static void probe(const char *path)
 	printf(" - - -");
 	print_errno(try_rename(path));
 	print_content(path);
+	printf(" -\n");
 }
 
 int main(void)
