@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/buf.h"
 
+#include <stdlib.h>
+
 #include "tests/test.h"
 
 static void add_grows_and_terminates(void **state)

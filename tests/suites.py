@@ -121,7 +121,7 @@ def build(results, name, folder):
     if os.path.exists(os.path.join(folder, "build.ninja")):
         setup.append("--reconfigure")
     with open(log_name, "w", encoding="utf-8") as log:
-        for command in (setup, ["ninja", "-C", folder]):
+        for command in (setup, ["ninja", "-C", folder, "-k", "0"]):
             if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log,
                               stderr=subprocess.STDOUT, check=False).returncode != 0:
                 break
@@ -129,7 +129,8 @@ def build(results, name, folder):
             results.add(f"build/{name}", "pass", f"{time.monotonic() - start:.0f} s")
             return True
     with open(log_name, encoding="utf-8") as log:
-        print("  | " + "\n  | ".join(log.read().strip().split("\n")[-60:]))
+        lines = [line for line in log.read().split("\n") if not re.match(r"\[\d+/\d+\]|cc ", line)]
+        print("  | " + "\n  | ".join(lines[-120:]))
     results.add(f"build/{name}", "fail", "does not build without warnings")
     return False
 
@@ -161,8 +162,8 @@ def run_suites(results, folder, suites):
         results.add("suites " + " ".join(suites), "fail", "not one test ran")
 
 
-def footprint():
-    """What a run must leave as it found it: name -> state."""
+def footprint(top):
+    """What a run must leave as it found it: name -> state. Processes: those of builds below TOP."""
     state = {}
     for path in ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"):
         try:
@@ -173,15 +174,14 @@ def footprint():
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/var/lib", "/var/log", "/run/user"):
         try:
             for leaf in os.listdir(folder):
-                if leaf.startswith("fsbox"):
+                if leaf.startswith("fsbox") and os.path.join(folder, leaf) != top:
                     state[os.path.join(folder, leaf)] = "there"
         except OSError:
             pass
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-                if file.read().startswith("fsbox"):
-                    state[f"process {pid}"] = "runs"
+            if os.readlink(f"/proc/{pid}/exe").startswith(top + "/"):
+                state[f"process {pid}"] = "runs"
         except OSError:
             pass
     status = subprocess.run(["git", "-c", "safe.directory=*", "status", "--porcelain", "--ignored"],
@@ -193,8 +193,8 @@ def footprint():
     return state
 
 
-def check_footprint(results, before):
-    after = footprint()
+def check_footprint(results, before, top):
+    after = footprint(top)
     problems = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     problems = [key for key in problems if key in after]  # what went away is not ours to keep
     results.add("leaves nothing behind", "fail" if problems else "pass", ", ".join(sorted(problems)))
@@ -207,22 +207,22 @@ def main():
         print(f"no such suite: {' '.join(unknown)}; there are: {' '.join(SUITES)}", file=sys.stderr)
         return 2
     results = Results()
-    before = footprint()
     keep = os.environ.get("FSBOX_TEST_BUILD")
-    top = keep or tempfile.mkdtemp(prefix="fsbox-tests.")
+    top = os.path.abspath(keep) if keep else tempfile.mkdtemp(prefix="fsbox-tests.")
+    before = footprint(top)
     os.makedirs(top, exist_ok=True)
     os.chmod(top, 0o755)  # the tests' own users run the programs in it
     os.umask(0o022)
     try:
         for name in BUILDS:
             suites = [s for s in SUITES if s in wanted and (s in SANITIZED) == (name == "sanitized")]
-            folder = os.path.join(os.path.abspath(top), name)
+            folder = os.path.join(top, name)
             if suites and build(results, name, folder):
                 run_suites(results, folder, suites)
     finally:
         if not keep:
             shutil.rmtree(top, ignore_errors=True)
-    check_footprint(results, before)
+    check_footprint(results, before, top)
     return results.finish()
 
 
