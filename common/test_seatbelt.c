@@ -278,12 +278,19 @@ static void size_has_a_limit(void **state)
 	size_t count = (SEATBELT_PATH_BYTES - 9) / each; /* 9 for the ancestor "/" */
 	size_t rest = (SEATBELT_PATH_BYTES - 9) % each;
 	char path[512];
+	char digits[32];
 
 	(void)state;
 	for (size_t i = 0; i < count; i++) {
 		size_t size = each - 8 + (i == 0 ? rest : 0);
 
-		(void)snprintf(path, sizeof(path), "/%0*zu", (int)size - 1, i);
+		/* A slash, zeros, the number: SIZE bytes. */
+		int length = snprintf(digits, sizeof(digits), "%zu", i);
+
+		assert_in_range(size, (size_t)length + 1, sizeof(path) - 1);
+		memset(path, '0', size);
+		path[0] = '/';
+		memcpy(path + size - (size_t)length, digits, (size_t)length + 1);
 		add(&policy, path, ACCESS_READ_ONLY);
 	}
 	assert_int_equal(seatbelt_compile(&out, &policy, SEATBELT_HARDEN_PATHS, &err), 0);

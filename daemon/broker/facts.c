@@ -123,7 +123,7 @@ static int find_directories(struct facts *facts, struct resolver_pool *pool, con
 	char **paths[] = { &facts->home, &facts->config_home, &facts->cache_home, &facts->data_home,
 			   &facts->state_home };
 	struct buf answer = BUF_INIT(RESOLVER_MESSAGE_BYTES);
-	struct lookup_path home;
+	struct lookup_path home = { .type = NODE_UNKNOWN };
 	int r;
 
 	facts->home = path_clean(facts->passwd_home);
