@@ -200,6 +200,23 @@ static void look_at_places(struct policy_build *build)
 
 /* ---- the profile --------------------------------------------------------------------------- */
 
+/* What decides about the next job is not for this one to write, wherever it lies (R25). */
+static int keep_profile_files(struct policy_build *build, struct error *err)
+{
+	const struct string_list *files = &build->load.visited;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < files->count; i++) {
+		r = rule_list_append(&build->asked, files->items[i], ACCESS_READ_ONLY, RULE_USER,
+				     "profile file", err);
+		if (r == 0) {
+			build->asked.rules[build->asked.count - 1].lowers = true;
+			build->asked.rules[build->asked.count - 1].optional = true;
+		}
+	}
+	return r;
+}
+
 /* What the request and the profile ask for, as they wrote it. */
 static int collect_asked(struct policy_build *build, struct error *err)
 {
@@ -220,7 +237,7 @@ static int collect_asked(struct policy_build *build, struct error *err)
 	if (r == 0)
 		r = candidates_add_sockets(&build->asked, &params->socket_allow, RULE_USER,
 					   "request", "params.socketAllow", err);
-	return r;
+	return r < 0 ? r : keep_profile_files(build, err);
 }
 
 static int check_base(struct policy_build *build, struct error *err)
