@@ -175,7 +175,8 @@ struct fsbox_rule {
  * @memory_bytes ... @cpus_milli   limits; 0: none of the caller's
  * @wall_ms         the job is ended after this time, with reason "timeout"
  * @stdin_fd ... @stderr_fd  descriptors; -1: /dev/null. A regular file that the job may not write is
- *                  refused with "stdio-relay": see struct fsbox_relay
+ *                  refused with "stdio-relay": see struct fsbox_relay. From a terminal the job
+ *                  reads in whatever direction it is open: pass none to a job that stays behind
  * @grant_fd        where a grant's token is read from; -1: none
  * @engine          "bwrap", "native"; NULL: the daemon's choice
  * @label           shown in lists

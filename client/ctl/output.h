@@ -23,7 +23,7 @@ struct buf;
 
 /*
  * @command        what runs
- * @null_stdio     bit n: descriptor n was closed when fsboxctl was started
+ * @null_stdio     bit n: descriptor n was closed when fsboxctl was started, or is not for the job
  * @box            the connection, once ctl_open() succeeded
  */
 struct ctl {

@@ -304,6 +304,17 @@ static int spawn_and_follow(struct run *run)
 	return status;
 }
 
+/*
+ * A job reads from any terminal that it holds, in whatever direction it was opened and whoever is in the
+ * foreground: one that stays behind would read what is typed to the next program there.
+ */
+static void keep_terminal(struct ctl *ctl)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (isatty(fd))
+			ctl->null_stdio |= 1U << fd;
+}
+
 int command_spawn(struct ctl *ctl)
 {
 	struct run run = { .ctl = ctl, .signal_fd = -1 };
@@ -315,6 +326,8 @@ int command_spawn(struct ctl *ctl)
 		return output_usage(ctl, NULL, &fail);
 	if (ctl->args.status_fd >= 0)
 		(void)fcntl(ctl->args.status_fd, F_SETFD, FD_CLOEXEC);
+	if (ctl->args.detach)
+		keep_terminal(ctl);
 	if (request_fill(&run.request, ctl, &fail) < 0) {
 		(void)hint_fill(&err, &fail, NULL);
 		status = fail_run(&run, &err);
