@@ -70,7 +70,7 @@
 #define LIMIT_PLACEHOLDERS_PER_UID 16384 /* 0.5 KB each in the ledger */
 
 /* Rules whose mounts are being prepared for one user: two of the largest policies; 0.4 KB each. */
-#define LIMIT_BUILDING_OPERATIONS_PER_UID (2 * LIMIT_RULES)
+#define LIMIT_BUILDING_OPERATIONS_PER_UID 200000 /* two plans of LIMIT_RULES */
 
 /* Helpers of one user that hang on a dead file system before we say resolver-busy. */
 #define LIMIT_STUCK_PER_UID 4

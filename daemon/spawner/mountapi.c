@@ -55,8 +55,8 @@ int mountapi_restrict(int fd, const char *path, uint64_t attributes, unsigned in
 	return mount_setattr(fd, path, AT_EMPTY_PATH | flags, &attr, sizeof(attr));
 }
 
-#ifndef __NR_listmount
-#define __NR_listmount 458 /* Linux 6.8; the same on every architecture */
+#ifndef SYS_listmount
+#define SYS_listmount 458 /* Linux 6.8; the same on every architecture */
 #endif
 
 struct listmount_request {
@@ -68,7 +68,7 @@ struct listmount_request {
 
 static long list_mounts(struct listmount_request *request, uint64_t *ret_ids, size_t count)
 {
-	return syscall(__NR_listmount, request, ret_ids, count, 0);
+	return syscall(SYS_listmount, request, ret_ids, count, 0);
 }
 
 /* Some filters answer EPERM to what they do not know. */
