@@ -227,25 +227,46 @@ static int keep_host_proc(struct mount_work *work, const struct plan_op *op, str
 	return 0;
 }
 
+/*
+ * A detached copy of one mount without those on it, which the kernel refuses for what came into a user
+ * namespace as a whole: then with them, and *RET_WHOLE is true.
+ */
+static int clone_alone(int fd, const char *path, bool *ret_whole)
+{
+	unsigned int flags = AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
+	int tree = open_tree(fd, path, flags);
+
+	*ret_whole = tree < 0 && errno == EINVAL;
+	return *ret_whole ? open_tree(fd, path, flags | AT_RECURSIVE) : tree;
+}
+
+static int hide_control_groups(const struct mount_work *work, int sys, struct error *err)
+{
+	AUTO(auto_close) int target = mountapi_open(sys, "fs/cgroup", O_PATH | O_DIRECTORY, 0);
+
+	return target < 0 ? 0 : mount_mask(work, target, true, "/sys/fs/cgroup", err);
+}
+
 static int do_sys(struct mount_work *work, const struct plan_op *op, struct error *err)
 {
 	AUTO(auto_close) int target = mount_work_target(work, op, true, err);
 	AUTO(auto_close) int tree = -1;
+	bool whole = false;
 
 	if (target < 0)
 		return target;
 	if (work->options->root_peer)
 		return mount_mask(work, target, true, op->path, err);
-	/* Not recursive: the control group file systems mounted below stay out; /sys hides nothing. */
-	tree = open_tree(AT_FDCWD, "/sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	/* The control group file systems mounted below stay out; /sys itself hides nothing. */
+	tree = clone_alone(AT_FDCWD, "/sys", &whole);
 	if (tree < 0 ||
 	    mountapi_restrict(tree, "",
 			      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 				      MOUNT_ATTR_NOEXEC,
-			      0) < 0 ||
+			      AT_RECURSIVE) < 0 ||
 	    mountapi_attach(tree, target) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "mount '/sys'");
-	return 0;
+	return whole ? hide_control_groups(work, tree, err) : 0;
 }
 
 #define PINS_DIR "/dev/.fsbox-pins"
@@ -263,15 +284,16 @@ static int do_pin(struct mount_work *work, const struct plan_op *op, struct erro
 	AUTO(auto_close) int target = -1;
 	AUTO(auto_close) int tree = -1;
 	AUTO(auto_close) int mask = -1;
+	bool whole = false;
 
 	(void)snprintf(place, sizeof(place), "%s/%zu", PINS_DIR, work->pins++);
 	target = mount_work_mountpoint(work, work->root_fd, place, true);
 	mask = open_tree(work->masks_fd, "d", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (source >= 0)
-		tree = open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		tree = clone_alone(source, "", &whole);
 	if (source < 0 || target < 0 || mask < 0 || tree < 0 ||
-	    mountapi_restrict(tree, "", attributes, 0) < 0 || mountapi_attach(tree, target) < 0 ||
-	    mountapi_attach(mask, tree) < 0)
+	    mountapi_restrict(tree, "", attributes, AT_RECURSIVE) < 0 ||
+	    mountapi_attach(tree, target) < 0 || mountapi_attach(mask, tree) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "pin '%s'", op->path);
 	return 0;
 }
