@@ -82,12 +82,14 @@ static bool lies_in_hidden_sys(const struct writer *writer, const struct plan_op
 /* The directory once more, and a mask on that: a mountpoint that is in nobody's way. */
 static void add_pin(struct writer *writer, const struct plan_op *op)
 {
+	bool file = (op->flags & PLAN_NODE_FILE) != 0;
 	char place[sizeof(PINS_DIR) + 32];
 
 	(void)snprintf(place, sizeof(place), "%s/%zu", PINS_DIR, writer->pins++);
 	/* What is not there, or not for this user, cannot be renamed either. */
 	add3(writer, "--ro-bind-try", op->source, place);
-	add3(writer, "--ro-bind", writer->options->mask_dir, place);
+	add3(writer, "--ro-bind", file ? writer->options->mask_file : writer->options->mask_dir,
+	     place);
 }
 
 /* After the last pin, before /dev is sealed: nobody looks in there. */

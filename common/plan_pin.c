@@ -37,9 +37,10 @@ static void pinner_deinit(struct pinner *pinner)
 	free(pinner->pins);
 }
 
+/* Also of a file: a mask below it has nothing to stand on, until a directory takes the file's place. */
 static bool is_writable_bind(const struct plan_op *op)
 {
-	return op->kind == PLAN_BIND && !(op->flags & (PLAN_READ_ONLY | PLAN_NODE_FILE));
+	return op->kind == PLAN_BIND && !(op->flags & PLAN_READ_ONLY);
 }
 
 /* Whether a job could get round OP by moving what is above it. */

@@ -8,7 +8,8 @@
  * A mask or a read-only bind stands on one directory entry. Where a job may rename what is above it, the
  * protected object moves away together with the mount: this job still cannot reach it, but the next
  * one, whose mask stands at the old path, can, and something else can be put in its place. So every
- * ancestor of such a mount inside a writable tree gets a PLAN_PIN.
+ * ancestor of such a mount inside a writable tree gets a PLAN_PIN. That may be a file, below which
+ * something is denied: who carries the plan out sees it, and sets PLAN_NODE_FILE.
  *
  * How a pin holds (Linux, since 3.18): the kernel refuses to rename or remove a directory that is a
  * mountpoint in the caller's mount namespace, whatever path leads to it. An engine mounts the

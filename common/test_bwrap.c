@@ -79,6 +79,23 @@ static void pins_are_made_in_a_covered_place(void **state)
 	       "--ro-bind /m/d /dev/.fsbox-pins --remount-ro /dev --remount-ro / " SWITCHES);
 }
 
+/* Where something below a file is denied. */
+static void a_pinned_file_is_masked_by_a_file(void **state)
+{
+	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
+	AUTO(buf_deinit) struct buf args = BUF_INIT(1 << 20);
+	static const char wanted[] = "--ro-bind-try\0/p/a\0/dev/.fsbox-pins/0\0"
+				     "--ro-bind\0/m/f\0/dev/.fsbox-pins/0";
+
+	(void)state;
+	build("rw:/p deny:/p/a/b=absent", PLAN_HARDEN_ALL, NET_NONE, &plan);
+	for (size_t i = 0; i < plan.count; i++)
+		if (plan.ops[i].kind == PLAN_PIN)
+			plan.ops[i].flags |= PLAN_NODE_FILE;
+	assert_int_equal(bwrap_compile(&plan, &engine, &args, NULL), 0);
+	assert_non_null(memmem(args.data, args.size, wanted, sizeof(wanted)));
+}
+
 static void the_network_is_kept_only_for_host(void **state)
 {
 	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
@@ -215,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_operation),
 		cmocka_unit_test(pins_are_made_in_a_covered_place),
+		cmocka_unit_test(a_pinned_file_is_masked_by_a_file),
 		cmocka_unit_test(the_network_is_kept_only_for_host),
 		cmocka_unit_test(R11_switches_do_not_come_from_the_plan),
 		cmocka_unit_test(R19_root_peers),

@@ -99,6 +99,19 @@ static void a_grant_inside_a_grant_is_gone_through(void **state)
 	assert_pins(&plan, "/w/a/in/q</w/a/in/q /w/a</w/a");
 }
 
+/* What is denied below a file is absent; with a directory in the file's place it would not be. */
+static void a_file_is_gone_through_like_a_directory(void **state)
+{
+	struct plan plan;
+
+	(void)state;
+	begin(&plan);
+	add(&plan, PLAN_BIND, 0, "/w", "/w");
+	add(&plan, PLAN_BIND, PLAN_NODE_FILE, "/w/a/file", "/w/a/file");
+	add(&plan, PLAN_MASK_DIR, PLAN_PLACEHOLDER, "/w/a/file/x", NULL);
+	assert_pins(&plan, "/w/a</w/a");
+}
+
 static void a_read_only_tree_stops_the_walk_and_is_pinned_itself(void **state)
 {
 	struct plan plan;
@@ -131,6 +144,7 @@ int main(void)
 		cmocka_unit_test(read_only_leaves_too_each_ancestor_once),
 		cmocka_unit_test(nothing_is_pinned_where_nothing_can_be_renamed),
 		cmocka_unit_test(a_grant_inside_a_grant_is_gone_through),
+		cmocka_unit_test(a_file_is_gone_through_like_a_directory),
 		cmocka_unit_test(a_read_only_tree_stops_the_walk_and_is_pinned_itself),
 		cmocka_unit_test(private_sources_and_the_root_are_named_as_the_host_has_them),
 	};

@@ -270,6 +270,20 @@ static bool lost_its_object(const struct plan *plan, size_t index)
 }
 
 /*
+ * Above a placeholder that this user cannot make there may be nothing, which needs no pin; or a file, in
+ * whose place a directory could be put.
+ */
+static void settle_pin(struct plan_op *op)
+{
+	struct stat st;
+
+	if (lstat(op->source, &st) < 0)
+		op->flags |= PLAN_WATCH;
+	else if (!S_ISDIR(st.st_mode))
+		op->flags |= PLAN_NODE_FILE;
+}
+
+/*
  * Holds: our own descriptors; the peer's ids and no capability. What is walked here is the peer's to
  * shape; it may hang for ever, and fsboxd abandons us then.
  */
@@ -294,10 +308,8 @@ int builder_make_placeholders(struct builder *builder, struct error *err)
 			op->flags |= PLAN_PLACEHOLDER;
 		if (op->flags & PLAN_PLACEHOLDER && !(op->flags & PLAN_WATCH))
 			r = make_placeholder(&builder->plan, op, err);
-		/* Above a placeholder that this user cannot make: what is not there needs no pin. */
-		if (op->kind == PLAN_PIN &&
-		    faccessat(AT_FDCWD, op->source, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-			op->flags |= PLAN_WATCH;
+		if (op->kind == PLAN_PIN)
+			settle_pin(op);
 	}
 	return r;
 }

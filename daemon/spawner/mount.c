@@ -272,26 +272,32 @@ static int do_sys(struct mount_work *work, const struct plan_op *op, struct erro
 #define PINS_DIR "/dev/.fsbox-pins"
 
 /*
- * The directory once more in a hidden place, inert, and a mask on top of it: its dentry is a mountpoint
- * now, and the kernel refuses to rename it, although nothing is mounted where the job sees it.
+ * The directory (or the file that stands in its place) once more in a hidden place, inert, and a mask on
+ * top of it: its dentry is a mountpoint now, and the kernel refuses to rename it, although nothing is
+ * mounted where the job sees it.
  */
 static int do_pin(struct mount_work *work, const struct plan_op *op, struct error *err)
 {
 	uint64_t attributes =
 		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 	char place[sizeof(PINS_DIR) + 32];
-	AUTO(auto_close) int source = mountapi_open(AT_FDCWD, op->source, O_PATH | O_DIRECTORY, 0);
+	AUTO(auto_close) int source = mountapi_open(AT_FDCWD, op->source, O_PATH, 0);
 	AUTO(auto_close) int target = -1;
 	AUTO(auto_close) int tree = -1;
 	AUTO(auto_close) int mask = -1;
 	bool whole = false;
+	bool directory = false;
+	struct stat st;
 
+	if (source < 0 || fstat(source, &st) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "pin '%s'", op->path);
+	directory = S_ISDIR(st.st_mode);
 	(void)snprintf(place, sizeof(place), "%s/%zu", PINS_DIR, work->pins++);
-	target = mount_work_mountpoint(work, work->root_fd, place, true);
-	mask = open_tree(work->masks_fd, "d", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (source >= 0)
-		tree = clone_alone(source, "", &whole);
-	if (source < 0 || target < 0 || mask < 0 || tree < 0 ||
+	target = mount_work_mountpoint(work, work->root_fd, place, directory);
+	mask = open_tree(work->masks_fd, directory ? "d" : "f",
+			 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	tree = clone_alone(source, "", &whole);
+	if (target < 0 || mask < 0 || tree < 0 ||
 	    mountapi_restrict(tree, "", attributes, AT_RECURSIVE) < 0 ||
 	    mountapi_attach(tree, target) < 0 || mountapi_attach(mask, tree) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "pin '%s'", op->path);

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,7 @@ static void add(struct world *world, enum plan_op_kind kind, uint32_t flags, con
 		.kind = kind,
 		.flags = flags,
 		.path = (char *)path,
-		.source = kind == PLAN_BIND ? (char *)path : NULL,
+		.source = kind == PLAN_BIND || kind == PLAN_PIN ? (char *)path : NULL,
 		.rule = -1,
 	};
 
@@ -80,6 +82,8 @@ static void write_map(const char *path, unsigned int id)
 	(void)close(fd);
 }
 
+#define OTHER_ID 61234
+
 /* Mounts of our own: as root, or in a user namespace where that is allowed. */
 static bool enter_namespaces(struct mount_options *ret_options)
 {
@@ -103,7 +107,7 @@ static bool enter_namespaces(struct mount_options *ret_options)
 enum { BUILT = 0, CANNOT_UNSHARE = 90, FAILED = 91 };
 
 /* What LOOK says inside, or one of the above. */
-static int build_and_look(const struct world *world, int (*look)(const struct world *world))
+static int try_to_look(const struct world *world, int (*look)(const struct world *world))
 {
 	pid_t pid = fork();
 	int status = 0;
@@ -121,11 +125,18 @@ static int build_and_look(const struct world *world, int (*look)(const struct wo
 		}
 		_exit(look(world));
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == CANNOT_UNSHARE)
-		skip();
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return FAILED;
 	return WEXITSTATUS(status);
+}
+
+static int build_and_look(const struct world *world, int (*look)(const struct world *world))
+{
+	int status = try_to_look(world, look);
+
+	if (status == CANNOT_UNSHARE)
+		skip();
+	return status;
 }
 
 static bool can_read(const char *path)
@@ -216,6 +227,65 @@ static void what_is_no_link_any_more_stops_the_work(void **state)
 	world_deinit(&world);
 }
 
+static int look_at_sys(const struct world *world)
+{
+	struct statvfs vfs;
+
+	(void)world;
+	if (access("/sys/kernel", R_OK) < 0 || access("/sys/fs/cgroup", R_OK) == 0)
+		return 1;
+	return statvfs("/sys", &vfs) == 0 && (vfs.f_flag & ST_RDONLY) ? BUILT : 2;
+}
+
+/* In a user namespace, where nothing that is mounted below may be left out. */
+static void sys_is_shown_to_a_user(void **state)
+{
+	struct world world;
+	pid_t pid = 0;
+	int status = 0;
+
+	(void)state;
+	world_init(&world);
+	assert_int_equal(chown(world.work, OTHER_ID, OTHER_ID), geteuid() == 0 ? 0 : -1);
+	add(&world, PLAN_SYS, PLAN_SYSTEM | PLAN_READ_ONLY, "/sys");
+	add(&world, PLAN_MASK_DIR, PLAN_SYSTEM, "/sys/fs/cgroup");
+	pid = fork();
+	if (pid == 0) {
+		if (geteuid() == 0 && (setresgid(OTHER_ID, OTHER_ID, OTHER_ID) < 0 ||
+				       setresuid(OTHER_ID, OTHER_ID, OTHER_ID) < 0))
+			_exit(CANNOT_UNSHARE);
+		/* The maps of a user namespace are ours only if we may be looked at. */
+		(void)prctl(PR_SET_DUMPABLE, 1);
+		_exit(try_to_look(&world, look_at_sys));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	world_deinit(&world);
+	if (WEXITSTATUS(status) == CANNOT_UNSHARE)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), BUILT);
+}
+
+static int look_at_pinned_file(const struct world *world)
+{
+	int fd = open(in_work(world, "secret"), O_RDWR | O_CLOEXEC);
+
+	if (!can_read(in_work(world, "secret")) || fd < 0)
+		return 1;
+	return keeps_its_name(in_work(world, "secret"), in_work(world, "other")) ? BUILT : 2;
+}
+
+/* Where something below a file is denied: nothing is mounted on it, yet it stays. */
+static void a_file_can_be_pinned(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	add(&world, PLAN_PIN, PLAN_NODE_FILE, in_work(&world, "secret"));
+	assert_int_equal(build_and_look(&world, look_at_pinned_file), BUILT);
+	world_deinit(&world);
+}
+
 static int look_at_fresh_place(const struct world *world)
 {
 	struct stat st;
@@ -252,6 +322,8 @@ int main(void)
 		cmocka_unit_test(a_denied_link_is_masked_itself),
 		cmocka_unit_test(a_read_only_link_leads_on_and_stays),
 		cmocka_unit_test(what_is_no_link_any_more_stops_the_work),
+		cmocka_unit_test(sys_is_shown_to_a_user),
+		cmocka_unit_test(a_file_can_be_pinned),
 		cmocka_unit_test(files_below_fresh_directories),
 	};
 
