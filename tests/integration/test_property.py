@@ -67,6 +67,23 @@ def engines_do_so_below_fresh_directories(daemon):
     hold(daemon, f"{trees}/trees", "--rounds", str(POLICIES // 3))
 
 
+# By names that trees have: there or not, directories and files.
+HOST_RULES = {"mandatory-deny": ["a", "b/a", "dir/new", "x y/.dot/a", "ab/absent"],
+              "mandatory-read-only": ["c", "d/d", "a/b", "gone", "star*"]}
+
+
+@case(root=True)
+def r25_the_hosts_own_rules_hold_like_any_other():
+    daemon = lib.make_daemon("system")
+    trees = f"{daemon.user.home}/trees"
+    daemon.start(config="".join(f'{key} = "{trees}/tree/{name}"\n'
+                                for key, names in HOST_RULES.items() for name in names))
+    try:
+        hold(daemon, trees, "--rounds", str(POLICIES // 3))
+    finally:
+        daemon.stop()
+
+
 @case("system")
 def a_rule_left_out_would_be_noticed(daemon):
     hold(daemon, f"{daemon.user.home}/trees", "--rounds", str(min(POLICIES, 30)), "--spoil")

@@ -58,7 +58,7 @@ class World:
             real = self.tree.real(path)
             if access == "deny" or path == real or path in suppressed or real not in self.rules:
                 continue
-            bare = self.judge(path) != "fresh" and not any(
+            bare = not self.is_fresh(os.path.dirname(self.tree.root)) and not any(
                 inside(path, rule) and kind != "deny" or inside(rule, path)
                 for rule, kind in self.rules.items())
             if bare:
@@ -142,6 +142,8 @@ class World:
             parent = os.path.dirname(path)
             while parent not in self.tree.nodes:
                 parent = os.path.dirname(parent)
+            if self.tree.nodes[parent] == "f":
+                return None
             if any(inside(deny, path) and deny not in self.tree.nodes and access == "deny" and
                    self.judge(os.path.dirname(deny)) == "readWrite"
                    for deny, access in self.rules.items()) and self.judge(parent) == "readWrite":
@@ -230,7 +232,7 @@ class World:
                 os.path.dirname(place)):
             check.that(check.got["kind"] == "d", "kind", "a mask")
         elif access == "deny" and place in self.rules and kind is None:
-            check.that(check.got["kind"] == "-", "kind", "nothing in a readOnly tree")
+            check.that(check.got["kind"] == "-", "kind", "nothing in a readOnly tree or below a file")
         else:
             check.that(check.got["kind"] == (there or "-"), "kind", there or "-")
         if kind == "f":

@@ -47,7 +47,7 @@ class Round:
     def __init__(self, args, seed):
         self.args = args
         self.rng = random.Random(seed)
-        self.tree = trees.Tree(self.rng, os.path.join(os.fsencode(args.work), b"round%d" % seed))
+        self.tree = trees.Tree(self.rng, os.path.join(os.fsencode(args.work), b"tree"))
         self.asked = trees.draw_rules(self.rng, self.tree)
         place = os.path.dirname(args.probe)
         self.options = ["--profile", args.profile, "--ro", place, "--cwd", place,

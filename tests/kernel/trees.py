@@ -14,16 +14,16 @@ DEPTH = 6
 
 def inside(path, other):
     """Whether PATH is OTHER or lies below it."""
-    return path == other or path.startswith(other + b"/")
+    return path == other or below(path, other)
 
 
 def below(path, other):
-    return path.startswith(other + b"/")
+    return path != other and path.startswith(other.rstrip(b"/") + b"/")
 
 
 def between(path, other):
     """The name in OTHER that leads to PATH, which lies below it."""
-    return path[len(other) + 1:].split(b"/")[0]
+    return path[len(other.rstrip(b"/")) + 1:].split(b"/")[0]
 
 
 class Tree:
@@ -131,11 +131,15 @@ def draw_rules(rng, tree):
     rules = {}
     if rng.random() < 0.7:
         rules[tree.root] = rng.choice(["readWrite", "readWrite", "readOnly"])
+    if rng.random() < 0.06 and os.getuid() != 0:  # root may not have all of the file system
+        rules[b"/"] = rng.choice(["readWrite", "readOnly"])
     for _ in range(rng.randint(1, 8)):
         path = draw_path(rng, tree)
         if rng.random() < 0.25:
             kind = tree.nodes.get(tree.real(path))
-            directory = path if kind == "d" else os.path.dirname(path)
+            # Mostly in a directory; but a path below a file is absent, too.
+            here = kind == "d" or kind == "f" and rng.random() < 0.2
+            directory = path if here else os.path.dirname(path)
             rules[directory + b"/" + rng.choice(ABSENT)] = "deny"
             continue
         rules[path] = rng.choice(["readWrite", "readOnly", "deny"])
