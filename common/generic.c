@@ -311,6 +311,55 @@ static int check_cwd_denied(const struct rule_list *candidates, const struct gen
 		input->cwd, deny->path, deny->origin ? deny->origin : "rule");
 }
 
+static bool is_shown_by(const char *grant, const char *path)
+{
+	static const char alias[] = "/var/run";
+
+	/* The old name of /run, a link everywhere. */
+	if (strncmp(grant, alias, sizeof(alias) - 1) == 0)
+		grant += strlen("/var");
+	return path_covers(grant, path);
+}
+
+/* Whether something that was asked for shows PATH. */
+static bool is_shown(const struct generic_input *input, const char *path)
+{
+	for (size_t i = 0; input->rules && i < input->rules->count; i++) {
+		const struct rule *rule = &input->rules->rules[i];
+
+		if (rule->access != ACCESS_DENY && is_shown_by(rule->path, path))
+			return true;
+	}
+	return path_covers(input->cwd, path) ||
+	       (input->allow_home && path_covers(input->home, path));
+}
+
+/*
+ * Sockets behind which somebody acts for whoever connects, whatever a rule says about writing (R21).
+ *
+ * @all  also those that nothing shows
+ */
+static int add_sockets(struct rule_list *candidates, const struct generic_input *input,
+		       const char *origin, bool all, struct error *err)
+{
+	const struct name_list fixed = generic_sockets();
+	const struct name_list names = generic_runtime_sockets();
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < fixed.count; i++)
+		if (all || is_shown(input, fixed.names[i]))
+			r = add_table_deny(candidates, fixed.names[i], origin, err);
+	for (size_t i = 0; r == 0 && input->runtime_dir && i < names.count; i++) {
+		AUTO(auto_free) char *path = path_join(input->runtime_dir, names.names[i]);
+
+		if (!path)
+			return no_memory(err);
+		if (all || is_shown(input, path))
+			r = add_table_deny(candidates, path, origin, err);
+	}
+	return r;
+}
+
 int generic_assemble(struct rule_list *candidates, const struct generic_input *input,
 		     struct error *err)
 {
@@ -333,6 +382,8 @@ int generic_assemble(struct rule_list *candidates, const struct generic_input *i
 	if (r == 0)
 		r = add_caches(candidates, input, err);
 	if (r == 0)
+		r = add_sockets(candidates, input, ORIGIN_GENERIC, false, err);
+	if (r == 0)
 		r = add_rules(candidates, input, err);
 	if (r == 0)
 		r = generic_add_host_rules(candidates, input, err);
@@ -344,20 +395,6 @@ int generic_assemble(struct rule_list *candidates, const struct generic_input *i
 	if (r == 0)
 		r = rule_list_append(candidates, input->cwd, ACCESS_READ_WRITE, RULE_INTERNAL,
 				     ORIGIN_CWD, err);
-	return r;
-}
-
-static int add_sockets(struct rule_list *candidates, const struct generic_input *input,
-		       struct error *err)
-{
-	struct name_list names = generic_runtime_sockets();
-	int r = add_absolute(candidates, generic_sockets(), ACCESS_DENY, ORIGIN_HOST, err);
-
-	for (size_t i = 0; r == 0 && input->runtime_dir && i < names.count; i++) {
-		AUTO(auto_free) char *path = path_join(input->runtime_dir, names.names[i]);
-
-		r = path ? add_table_deny(candidates, path, ORIGIN_HOST, err) : no_memory(err);
-	}
 	return r;
 }
 
@@ -373,7 +410,7 @@ int host_assemble(struct rule_list *candidates, const struct generic_input *inpu
 				 "profile 'host' is not for root: it would show the whole system");
 	r = rule_list_append(candidates, "/", ACCESS_READ_WRITE, RULE_INTERNAL, ORIGIN_HOST, err);
 	if (r == 0)
-		r = add_sockets(candidates, input, err);
+		r = add_sockets(candidates, input, ORIGIN_HOST, true, err);
 	if (r == 0)
 		r = add_rules(candidates, input, err);
 	if (r == 0)

@@ -32,6 +32,8 @@ static const char *const existing[] = {
 	"/h/.config/gh",
 	"/h/.cargo/credentials.toml",
 	"/run/dbus",
+	"/run/user/1/bus",
+	"/tmp",
 	"/h/.local/share/keyrings",
 };
 
@@ -177,6 +179,57 @@ static void refuse(const struct generic_input *input, const char *message)
 
 	assert_int_equal(generic_assemble(&candidates, input, &err), -ERR_POLICY_INVALID);
 	assert_string_equal(err.message, message);
+}
+
+/* R21: readOnly stops nobody from connecting; what a grant does not show costs nothing. */
+static void R21_sockets_below_grants(void **state)
+{
+	static const struct {
+		const char *rules;
+		const char *path;
+		enum access access;
+	} cases[] = {
+		{ "ro:/run", "/run/docker.sock", ACCESS_DENY },
+		{ "ro:/run", "/run/user/1/bus", ACCESS_DENY },
+		{ "ro:/run", "/run/other", ACCESS_READ_ONLY },
+		{ "rw:/run/user/1", "/run/user/1/systemd/private", ACCESS_DENY },
+		{ "rw:/run/user/1", "/run/docker.sock", ACCESS_NONE },
+		{ "ro:/run rw:/run/user/1/bus", "/run/user/1/bus", ACCESS_READ_WRITE },
+		{ "rw:/tmp", "/tmp/.X11-unix/X0", ACCESS_DENY },
+		{ "deny:/run", "/run/docker.sock", ACCESS_DENY },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		AUTO(rule_list_deinit) struct rule_list rules = RULE_LIST_INIT;
+		AUTO(rule_list_deinit) struct rule_list candidates = RULE_LIST_INIT;
+		AUTO(policy_deinit) struct policy policy = POLICY_INIT;
+		struct generic_input input = standard;
+
+		rules_of(cases[i].rules, &rules);
+		input.rules = &rules;
+		input.runtime_dir = "/run/user/1";
+		assert_int_equal(generic_assemble(&candidates, &input, NULL), 0);
+		settle(&candidates, input.cwd, &policy);
+		expect(&policy, cases[i].path, cases[i].access);
+	}
+}
+
+static void R21_sockets_by_another_name(void **state)
+{
+	AUTO(rule_list_deinit) struct rule_list rules = RULE_LIST_INIT;
+	AUTO(rule_list_deinit) struct rule_list candidates = RULE_LIST_INIT;
+	struct generic_input input = standard;
+	bool found = false;
+
+	(void)state;
+	rules_of("ro:/var/run", &rules);
+	input.rules = &rules;
+	assert_int_equal(generic_assemble(&candidates, &input, NULL), 0);
+	for (size_t i = 0; i < candidates.count; i++)
+		found = found || (candidates.rules[i].access == ACCESS_DENY &&
+				  strcmp(candidates.rules[i].path, "/run/docker.sock") == 0);
+	assert_true(found);
 }
 
 static void links_to_the_home_directory(void **state)
@@ -413,6 +466,8 @@ int main(void)
 		cmocka_unit_test(moved_xdg_directories),
 		cmocka_unit_test(private_directories_are_optional),
 		cmocka_unit_test(users_paths_come_on_top),
+		cmocka_unit_test(R21_sockets_below_grants),
+		cmocka_unit_test(R21_sockets_by_another_name),
 		cmocka_unit_test(links_to_the_home_directory),
 		cmocka_unit_test(homes_and_working_directories),
 		cmocka_unit_test(R25_the_hosts_rules_hold),

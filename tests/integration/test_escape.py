@@ -334,6 +334,32 @@ if sys.argv[-1]:
 
 @case(*MODES)
 @both
+def r21_dangerous_sockets_below_a_grant(daemon, engine):
+    lib.needs_throwaway_home()
+    runtime = f"/run/user/{daemon.user.uid}"
+
+    def serve():
+        os.makedirs(f"{runtime}/systemd", exist_ok=True)
+        for name in ("bus", "systemd/private"):
+            if not os.path.exists(f"{runtime}/{name}"):
+                socket.socket(socket.AF_UNIX).bind(f"{runtime}/{name}")
+    lib.as_user(daemon.user, serve)
+    script = r'''
+for path in sys.argv[1:]:
+    t(path, lambda: socket.socket(socket.AF_UNIX).connect(path))
+'''
+    paths = [f"{runtime}/bus", f"{runtime}/systemd/private"]
+    for options in (["--ro", "/run"], ["--rw", runtime], ["--ro", "/var/run"]):
+        said = inside(daemon, engine, script, project(daemon, "bus"), *options, arguments=paths)
+        equal(said, dict.fromkeys(paths, "EACCES"), f"{options}")
+    # Nobody listens, but what was named by its path is there.
+    said = inside(daemon, engine, script, project(daemon, "bus"), "--ro", "/run", "--rw", paths[0],
+                  arguments=paths)
+    equal(said, {paths[0]: "ECONNREFUSED", paths[1]: "EACCES"})
+
+
+@case(*MODES)
+@both
 def r21_nothing_is_shared_between_jobs(daemon, engine):
     place = project(daemon, "shared")
     options = ["--engine", engine]
