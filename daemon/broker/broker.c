@@ -252,7 +252,7 @@ static int make_events(struct broker *broker, struct error *err)
 	if (broker->reap == NULL || broker->update == NULL || broker->idle == NULL ||
 	    broker->terminate == NULL || event_add(broker->terminate, NULL) < 0)
 		return error_set(err, ERR_NOMEM, ENOMEM, "events");
-	return 0;
+	return built_cache_init(&broker->built, broker->base, err);
 }
 
 /* A connection takes three descriptors, a job one: more than the usual soft limit leaves room for. */
@@ -327,6 +327,7 @@ void broker_deinit(struct broker *broker)
 	resolver_pool_deinit(&broker->resolvers);
 	closer_deinit(&broker->closer);
 	facts_deinit(&broker->facts);
+	built_cache_deinit(&broker->built);
 	kernelmounts_deinit(&broker->kernelmounts);
 	string_list_deinit(&broker->own_deny);
 	string_list_deinit(&broker->own_read_only);

@@ -15,6 +15,7 @@
 
 #include "common/error.h"
 #include "common/hostconf.h"
+#include "daemon/broker/built.h"
 #include "daemon/broker/closer.h"
 #include "daemon/broker/facts.h"
 #include "daemon/broker/jobs.h"
@@ -52,6 +53,7 @@ struct broker {
 	struct string_list own_deny;
 	struct string_list own_read_only;
 	struct kernelmounts kernelmounts;
+	struct built_cache built;
 	char *user_profiles;
 	char *host_profiles;
 	struct sender_places places;

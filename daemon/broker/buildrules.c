@@ -19,15 +19,16 @@
 
 /* ---- the end: plan, digest, environment --------------------------------------------------- */
 
-static int make_environment(struct policy_build *build, struct error *err)
+int policy_build_environment(const struct policy_build *build, const struct spawn_params *params,
+			     struct string_list *ret_env, struct string_list *ret_withheld,
+			     struct error *err)
 {
 	const struct broker *broker = build->broker;
 	const struct profile *profile = &build->load.profile;
 	const struct envscrub_input input = {
-		.given = &build->params->env,
-		.set = { &profile->env_set, &build->params->env_set },
-		.pass = { &broker->hostconf.env_pass, &profile->env_pass,
-			  &build->params->env_pass },
+		.given = &params->env,
+		.set = { &profile->env_set, &params->env_set },
+		.pass = { &broker->hostconf.env_pass, &profile->env_pass, &params->env_pass },
 		.withhold = { &broker->hostconf.env_withhold, &profile->env_withhold },
 		.home = broker->facts.home,
 		.user = broker->facts.user,
@@ -35,7 +36,7 @@ static int make_environment(struct policy_build *build, struct error *err)
 		.cwd = build->cwd,
 	};
 
-	return envscrub(&input, &build->env, &build->withheld, err);
+	return envscrub(&input, ret_env, ret_withheld, err);
 }
 
 static int make_digest(struct policy_build *build, struct error *err)
@@ -79,8 +80,9 @@ static void finish(struct policy_build *build)
 
 	if (r == 0)
 		r = make_digest(build, &err);
-	if (r == 0)
-		r = make_environment(build, &err);
+	if (r == 0 && build->purpose == BUILD_SHOW)
+		r = policy_build_environment(build, build->params, &build->env, &build->withheld,
+					     &err);
 	if (r < 0)
 		round_fail(build, &err);
 	round_proceed(build);
@@ -284,6 +286,13 @@ static void look_at_candidates(struct policy_build *build)
 	}
 	build->next = settle;
 	round_ask(build, PENDING_PATHS, LOOKUP_PATHS, &values, on_candidates);
+	round_proceed(build);
+}
+
+/* First, so that what is found at the candidates' paths is the same the next time. */
+static void make_private(struct policy_build *build)
+{
+	build->next = look_at_candidates;
 	if (build->purpose == BUILD_RUN)
 		ask_for_private(build);
 	round_proceed(build);
@@ -377,5 +386,5 @@ void rules_begin(struct policy_build *build)
 		round_proceed(build);
 		return;
 	}
-	look_at_candidates(build);
+	make_private(build);
 }

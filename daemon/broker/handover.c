@@ -38,20 +38,9 @@ static int write_sealed(int fd, const struct buf *data, struct error *err)
 	return 0;
 }
 
-int handover_plan(const struct plan *plan, int plan_fd, uint32_t *ret_bytes, struct error *err)
+int handover_plan(const struct buf *plan, int plan_fd, struct error *err)
 {
-	struct buf out = BUF_INIT(LIMIT_PLAN_BYTES);
-	int r = plan_encode(plan, &out, err);
-
-	if (r == -ERR_NOMEM && out.failed)
-		r = error_set(err, ERR_POLICY_INVALID, 0, "the plan is larger than %u bytes",
-			      LIMIT_PLAN_BYTES);
-	if (r == 0)
-		r = write_sealed(plan_fd, &out, err);
-	if (r == 0)
-		*ret_bytes = (uint32_t)out.size;
-	buf_deinit(&out);
-	return r;
+	return write_sealed(plan_fd, plan, err);
 }
 
 /* The items of LIST with a NULL at the end; the caller frees the array. */

@@ -22,7 +22,7 @@
  * Encode PLAN into PLAN_FD, which fsboxd made, and seal it. PLAN_FD is borrowed.
  * Fails with ERR_POLICY_INVALID (a plan larger than LIMIT_PLAN_BYTES), ERR_SYSTEM.
  */
-int handover_plan(const struct plan *plan, int plan_fd, uint32_t *ret_bytes, struct error *err);
+int handover_plan(const struct buf *plan, int plan_fd, struct error *err);
 
 /*
  * A sealed memfd with CWD, ARGV and ENV; the caller closes it.

@@ -32,18 +32,16 @@ static void close_channel(struct job *job)
 	job->channel = -1;
 }
 
-void jobs_keep_policy(struct job *job, struct policy *policy)
+void jobs_keep_policy(struct job *job, struct built *built)
 {
 	struct jobs *jobs = &job->broker->jobs;
+	const struct policy *policy = &built->build.policy;
 
 	if (jobs->rules_kept + policy->rules.count > JOBS_RULES_KEPT)
 		return;
-	job->policy = malloc(sizeof(*job->policy));
-	if (job->policy == NULL)
-		return;
-	*job->policy = *policy;
-	*policy = (struct policy)POLICY_INIT;
-	jobs->rules_kept += job->policy->rules.count;
+	job->built = built_ref(built);
+	job->policy = policy;
+	jobs->rules_kept += policy->rules.count;
 }
 
 static void drop_policy(struct job *job)
@@ -51,9 +49,8 @@ static void drop_policy(struct job *job)
 	if (job->policy == NULL)
 		return;
 	job->broker->jobs.rules_kept -= job->policy->rules.count;
-	policy_deinit(job->policy);
-	free(job->policy);
 	job->policy = NULL;
+	job->built = built_unref(job->built);
 }
 
 /* Out of the list and gone; waiters must have been answered. */

@@ -64,7 +64,8 @@ struct job {
 	struct event *channel_event;
 	struct event *clock;
 	struct inspect_result facts;
-	struct policy *policy; /* owned; NULL when it is not kept */
+	struct built *built;         /* what it runs with; NULL when that is not kept */
+	const struct policy *policy; /* of @built, or NULL */
 	bool has_lifeline;
 	bool reported;
 	bool over;      /* fsboxd said so, or nobody else will */
@@ -95,8 +96,8 @@ int job_new_take(struct broker *broker, uint64_t id, int channel, struct client 
 /* The job runs: SPAWN is not told anything any more, waiting for the end begins. */
 void job_started(struct job *job);
 
-/* Keep POLICY for `why` as long as JOB runs, if there is room; it is then empty. */
-void jobs_keep_policy(struct job *job, struct policy *policy);
+/* Keep the policy of BUILT for `why` as long as JOB runs, if there is room. */
+void jobs_keep_policy(struct job *job, struct built *built);
 
 /* It never ran: forget it. */
 void job_drop(struct job *job);

@@ -153,6 +153,7 @@ int kernelmounts_refresh(struct kernelmounts *mounts, struct error *err)
 	}
 	string_list_deinit(&mounts->paths);
 	mounts->paths = paths;
+	mounts->generation++;
 	return 0;
 }
 

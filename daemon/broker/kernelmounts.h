@@ -8,12 +8,18 @@
  * bring it into a job.
  */
 
+#include <stdint.h>
+
 #include "common/error.h"
 #include "common/policy.h"
 
-/* @fd  /proc/self/mountinfo, which tells when it changed; -1: not open */
+/*
+ * @fd          /proc/self/mountinfo, which tells when it changed; -1: not open
+ * @generation  counts how often it was read
+ */
 struct kernelmounts {
 	int fd;
+	uint64_t generation;
 	struct string_list paths;
 };
 

@@ -13,6 +13,7 @@
 #include "daemon/broker/buildround.h"
 #include "daemon/broker/candidates.h"
 #include "daemon/broker/context.h"
+#include "daemon/broker/lookuprecord.h"
 #include "daemon/broker/protected.h"
 
 /* ---- rounds ------------------------------------------------------------------------------ */
@@ -51,16 +52,32 @@ void round_proceed(struct policy_build *build)
 	build->done(build->arg, build->failure.kind != ERR_NONE ? &build->failure : NULL);
 }
 
+static void on_answer(void *arg, const void *values, size_t size, const struct error *why)
+{
+	struct build_question *question = arg;
+	struct policy_build *build = question->build;
+
+	if (why == NULL && build->purpose == BUILD_RUN)
+		lookup_record_add(&build->record, question->kind, &question->request, values, size);
+	buf_deinit(&question->request);
+	question->done(build, values, size, why);
+}
+
 void round_ask(struct policy_build *build, int slot, enum lookup_kind kind, struct buf *values,
 	       lookup_done_fn *done)
 {
 	struct error err = ERROR_INIT;
 
+	struct build_question *question = &build->questions[slot];
+
+	*question = (struct build_question){ build, kind, *values, done };
+	*values = round_values();
 	if (build->failure.kind == ERR_NONE &&
-	    resolver_pool_ask(&build->broker->resolvers, kind, values, done, build,
-			      &build->pending[slot], &err) < 0)
+	    resolver_pool_ask(&build->broker->resolvers, kind, &question->request, on_answer,
+			      question, &build->pending[slot], &err) < 0)
 		round_fail(build, &err);
-	buf_deinit(values);
+	if (build->pending[slot] == NULL)
+		buf_deinit(&question->request);
 }
 
 struct buf round_values(void)
@@ -356,6 +373,9 @@ int policy_build_start(struct policy_build *build, struct broker *broker,
 	build->arg = arg;
 	build->policy = (struct policy)POLICY_INIT;
 	build->plan = (struct plan)PLAN_INIT;
+	buf_init(&build->record, BUILD_RECORD_BYTES);
+	if (purpose == BUILD_RUN)
+		build->load.record = &build->record;
 	if (name == NULL)
 		name = broker->hostconf.default_profile != NULL ? broker->hostconf.default_profile
 								: "generic";
@@ -380,12 +400,27 @@ int policy_build_start(struct policy_build *build, struct broker *broker,
 	return -(int)build->failure.kind;
 }
 
+void policy_build_trim(struct policy_build *build)
+{
+	build->params = NULL;
+	build->done = NULL;
+	build->arg = NULL;
+	policy_deinit(&build->plain);
+	string_list_deinit(&build->link_targets);
+	rule_list_deinit(&build->asked);
+	rule_list_deinit(&build->candidates);
+	rule_list_deinit(&build->final_read_only);
+}
+
 void policy_build_deinit(struct policy_build *build)
 {
 	if (build == NULL)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(build->pending); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(build->pending); i++) {
 		lookup_cancel(build->pending[i]);
+		buf_deinit(&build->questions[i].request);
+	}
+	buf_deinit(&build->record);
 	profiles_deinit(&build->load);
 	free(build->cwd);
 	policy_deinit(&build->policy);

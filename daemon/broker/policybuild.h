@@ -30,11 +30,23 @@ enum build_purpose {
 /* ERR is NULL when everything is there. The build may be deinited from here. */
 typedef void policy_build_done_fn(void *arg, const struct error *err);
 
+/* What was asked for one policy is remembered up to this size: some 20,000 rules. */
+#define BUILD_RECORD_BYTES (4u << 20)
+
+/* Asked, not answered: index as in build->pending. */
+struct build_question {
+	struct policy_build *build;
+	enum lookup_kind kind;
+	struct buf request;
+	lookup_done_fn *done;
+};
+
 /*
  * Zeroed before policy_build_start().
  *
- * What comes out: @profile_name, @settings, @cwd (canonical), @policy, @plan, @env (NAME=VALUE),
- * @withheld, @warnings, @digest. After a failure @failed_path may name what it was about.
+ * What comes out: @profile_name, @settings, @cwd (canonical), @policy, @plan, @warnings, @digest;
+ * with BUILD_SHOW @env (NAME=VALUE) and @withheld, with BUILD_RUN @record, all that was looked up
+ * (lookuprecord.h), failed if it was too much. After a failure @failed_path may name what it was about.
  */
 struct policy_build {
 	struct broker *broker;
@@ -54,10 +66,12 @@ struct policy_build {
 	struct string_list warnings;
 	uint8_t digest[SHA256_BYTES];
 	char *failed_path;
+	struct buf record;
 
 	/* under way */
 	void (*next)(struct policy_build *build); /* when all of @pending have answered */
 	struct lookup *pending[3];
+	struct build_question questions[3];
 	bool starting;
 	struct error failure;
 	struct string_list link_targets;
@@ -72,6 +86,17 @@ struct policy_build {
 int policy_build_start(struct policy_build *build, struct broker *broker,
 		       struct spawn_params *params, enum build_purpose purpose,
 		       policy_build_done_fn *done, void *arg, struct error *err);
+
+/*
+ * The environment of a job with PARAMS' variables and the policy of BUILD, which is done: NAME=VALUE, and
+ * the names that were left out. Fails with ERR_INVALID, ERR_NOMEM.
+ */
+int policy_build_environment(const struct policy_build *build, const struct spawn_params *params,
+			     struct string_list *ret_env, struct string_list *ret_withheld,
+			     struct error *err);
+
+/* It is done, and only what comes out is still wanted. */
+void policy_build_trim(struct policy_build *build);
 
 /* Also while it is under way: then DONE is not called. */
 void policy_build_deinit(struct policy_build *build);

@@ -6,6 +6,7 @@
 
 #include "common/path.h"
 #include "common/scope.h"
+#include "daemon/broker/lookuprecord.h"
 
 static int find_next(struct profile_load *load, struct error *err);
 
@@ -98,6 +99,23 @@ static int take_file(struct profile_load *load, const char *text, size_t size, s
 	return r;
 }
 
+static struct buf read_request(const struct profile_load *load)
+{
+	struct buf values = BUF_INIT(2 * LIMIT_PATH_BYTES + 64);
+
+	pack_string(&values, load->path);
+	pack_u32(&values, LIMIT_PROFILE_BYTES);
+	return values;
+}
+
+static void keep_record(struct profile_load *load, const void *answer, size_t size)
+{
+	struct buf values = read_request(load);
+
+	lookup_record_add(load->record, LOOKUP_READ, &values, answer, size);
+	buf_deinit(&values);
+}
+
 static void on_read(void *arg, const void *values, size_t size, const struct error *why)
 {
 	struct profile_load *load = arg;
@@ -115,6 +133,8 @@ static void on_read(void *arg, const void *values, size_t size, const struct err
 		load->done(load->arg, &err);
 		return;
 	}
+	if (load->record != NULL)
+		keep_record(load, values, size);
 	errnum = (int)unpack_u32(&in);
 	text = unpack_bytes(&in, &text_size);
 	r = unpack_end(&in, &err);
@@ -145,7 +165,7 @@ static int check_chain(const struct profile_load *load, struct error *err)
 /* Ask for the file that load->asked means, in the directory that is next. */
 static int find_next(struct profile_load *load, struct error *err)
 {
-	struct buf values = BUF_INIT(2 * LIMIT_PATH_BYTES + 64);
+	struct buf values;
 	int r;
 
 	free(load->path);
@@ -172,8 +192,7 @@ static int find_next(struct profile_load *load, struct error *err)
 	r = check_chain(load, err);
 	if (r < 0)
 		return r;
-	pack_string(&values, load->path);
-	pack_u32(&values, LIMIT_PROFILE_BYTES);
+	values = read_request(load);
 	r = resolver_pool_ask(load->pool, LOOKUP_READ, &values, on_read, load, &load->lookup, err);
 	buf_deinit(&values);
 	return r;

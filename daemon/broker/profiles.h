@@ -42,6 +42,7 @@ typedef void profiles_done_fn(void *arg, const struct error *err);
  * @asked    name or path of the file being read
  * @dir      index of the directory being tried
  * @visited  the files read so far
+ * @record   borrowed; what was asked and answered is appended (lookuprecord.h); NULL: is not
  */
 struct profile_load {
 	enum profile_base base;
@@ -53,6 +54,7 @@ struct profile_load {
 	char *path;
 	size_t dir;
 	struct string_list visited;
+	struct buf *record;
 	profiles_done_fn *done;
 	void *arg;
 };

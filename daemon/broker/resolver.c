@@ -15,6 +15,7 @@
 #include "common/path.h"
 #include "common/scope.h"
 #include "daemon/broker/dircache.h"
+#include "daemon/broker/lookuprecord.h"
 #include "daemon/broker/matching.h"
 #include "daemon/broker/protected.h"
 #include "daemon/broker/walk.h"
@@ -187,6 +188,15 @@ static void answer_make_dirs(struct unpack *in, struct buf *out)
 		pack_u32(out, (uint32_t)make_dirs(unpack_string(in)));
 }
 
+static int answer_repeat(struct unpack *in, struct buf *out, struct error *err)
+{
+	bool same = false;
+	int r = lookup_record_repeat(in, &same, err);
+
+	pack_u32(out, same ? 1 : 0);
+	return r;
+}
+
 int resolver_answer(enum lookup_kind kind, const void *values, size_t size, struct buf *out,
 		    struct error *err)
 {
@@ -208,6 +218,9 @@ int resolver_answer(enum lookup_kind kind, const void *values, size_t size, stru
 		break;
 	case LOOKUP_MATCHING:
 		r = matching_answer(&in, out, err);
+		break;
+	case LOOKUP_REPEAT:
+		r = answer_repeat(&in, out, err);
 		break;
 	}
 	if (r == 0)

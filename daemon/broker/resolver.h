@@ -27,6 +27,7 @@ enum lookup_kind {
 	LOOKUP_MAKE_DIRS, /* count, paths -> for each: errno */
 	LOOKUP_PROTECTED, /* names and trees -> protected.h */
 	LOOKUP_MATCHING,  /* expressions and trees -> protected.h */
+	LOOKUP_REPEAT,    /* a record of others (lookuprecord.h) -> 1: the same answers, 0 */
 };
 
 /* @result is 0 or -kind; then one string, the message, is all that follows. */

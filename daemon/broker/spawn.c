@@ -2,23 +2,30 @@
 #include "daemon/broker/spawn.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/path.h"
 #include "common/scope.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/built.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/handover.h"
 #include "daemon/broker/policybuild.h"
 #include "daemon/broker/policyreq.h"
+#include "daemon/broker/settings.h"
+#include "daemon/broker/spawnfacts.h"
 #include "daemon/log.h"
 
 /*
- * @build      policy and plan; also what `inspect` will show
+ * @built      policy and plan; also what `inspect` will show
+ * @repeat     under way: whether @built, which was kept, is still right
+ * @stale      it is not
  * @question   to fsboxd, under way: OP_JOB_OPEN, then OP_JOB_START
+ * @opening    the former
+ * @opened     the job that fsboxd opened, until it has a struct job; 0: none
+ * @fds        of @opened: plan memfd, channel
+ * @failure    of what was under way at the same time
  * @job        from "starting" on
  * @pidfd      of pid 1, once init reported STARTED
  * @up         fsboxd knows pid 1
@@ -26,19 +33,52 @@
 struct spawn {
 	struct broker *broker;
 	struct call *call;
-	struct policy_build build;
+	struct built *built;
+	struct string_list env;
+	struct string_list withheld;
+	struct lookup *repeat;
+	bool stale;
 	struct spawnlink_question *question;
+	bool opening;
+	uint64_t opened;
+	int fds[2];
+	struct error failure;
 	struct job *job;
 	int pidfd;
 	bool up;
-	bool opening;
 };
 
 static void spawn_free(struct spawn *spawn)
 {
-	policy_build_deinit(&spawn->build);
+	lookup_cancel(spawn->repeat);
+	(void)built_unref(spawn->built);
+	string_list_deinit(&spawn->env);
+	string_list_deinit(&spawn->withheld);
+	auto_close(&spawn->fds[0]);
+	auto_close(&spawn->fds[1]);
 	auto_close(&spawn->pidfd);
 	free(spawn);
+}
+
+static void abandon(struct broker *broker, uint64_t job)
+{
+	struct op_message op;
+
+	spawnlink_op_init(&op, OP_JOB_ABANDON);
+	op.job = job;
+	(void)spawnlink_tell(&broker->link, &op, NULL);
+}
+
+/* The job that fsboxd opened is not wanted. */
+static void give_up_opened(struct spawn *spawn)
+{
+	if (spawn->opened != 0)
+		abandon(spawn->broker, spawn->opened);
+	spawn->opened = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(spawn->fds); i++) {
+		auto_close(&spawn->fds[i]);
+		spawn->fds[i] = -1;
+	}
 }
 
 /* Answer with an error and forget everything; DETAIL may be NULL. */
@@ -53,6 +93,7 @@ static void fail_with(struct spawn *spawn, const struct error *err,
 	call_error_detail(call, err, detail);
 	if (job != NULL)
 		job_drop(job);
+	give_up_opened(spawn);
 	spawn_free(spawn);
 }
 
@@ -80,7 +121,10 @@ static const char *hint_for(enum error_kind kind)
 
 static void fail(struct spawn *spawn, const struct error *err)
 {
-	struct error_reply detail = { .path = spawn->build.failed_path };
+	struct error_reply detail = { 0 };
+
+	if (spawn->built != NULL)
+		detail.path = spawn->built->build.failed_path;
 
 	if (hint_for(err->kind) != NULL)
 		detail.hint = (char *)(uintptr_t)hint_for(err->kind);
@@ -123,7 +167,7 @@ static void complete(struct spawn *spawn)
 	fill_result(spawn, &result);
 	call->on_gone = NULL;
 	call_result(call, &result);
-	jobs_keep_policy(job, &spawn->build.policy);
+	jobs_keep_policy(job, spawn->built);
 	spawn_free(spawn);
 	job_started(job);
 }
@@ -167,116 +211,6 @@ bool spawn_on_ended(struct spawn *spawn)
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-static int copy_list(struct string_list *to, const struct string_list *from, struct error *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < from->count && r == 0; i++)
-		r = string_list_add(to, from->items[i], err);
-	return r;
-}
-
-static int set_text(char **ret, const char *text, struct error *err)
-{
-	*ret = strdup(text);
-	return *ret != NULL ? 0 : error_set(err, ERR_NOMEM, ENOMEM, "a job");
-}
-
-static int fill_limits(struct limits_result *ret, const struct job_limits *limits,
-		       struct error *err)
-{
-	int r = 0;
-
-	ret->memory_bytes = limits->memory_bytes;
-	ret->wall_ms = limits->wall_ms;
-	ret->pids = limits->pids;
-	ret->cpus_milli = limits->cpus_milli;
-	if (limits->memory_bytes != 0)
-		r = string_list_add(&ret->unenforced, "memoryBytes", err);
-	if (r == 0 && limits->pids != 0)
-		r = string_list_add(&ret->unenforced, "pids", err);
-	if (r == 0 && limits->cpus_milli != 0)
-		r = string_list_add(&ret->unenforced, "cpus", err);
-	return r;
-}
-
-/* What `inspect` will show, and the reply of this request. */
-static int fill_facts(struct spawn *spawn, const struct op_start *start, struct error *err)
-{
-	struct policy_build *build = &spawn->build;
-	struct inspect_result *facts = &spawn->job->facts;
-	struct timespec now;
-	int r;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	facts->job.job = spawn->job->id;
-	facts->job.uid = spawn->broker->config.uid;
-	facts->job.state = JOB_STARTING;
-	facts->job.engine = build->settings.engine;
-	facts->job.room = build->settings.room;
-	facts->job.detached = start->detached != 0;
-	facts->job.started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	facts->rules = start->rules;
-	if ((r = set_text(&facts->job.profile, start->profile, err)) < 0 ||
-	    (r = set_text(&facts->job.command, start->command, err)) < 0 ||
-	    (start->label[0] != '\0' && (r = set_text(&facts->job.label, start->label, err)) < 0) ||
-	    (r = set_text(&facts->cwd, build->cwd, err)) < 0 ||
-	    (r = policyreq_digest(build, &facts->policy_digest, err)) < 0 ||
-	    (r = policyreq_notes(&build->policy, &facts->suppressed, err)) < 0 ||
-	    (r = copy_list(&facts->withheld, &build->withheld, err)) < 0 ||
-	    (r = copy_list(&facts->warnings, &build->warnings, err)) < 0)
-		return r;
-	return fill_limits(&facts->limits, &build->settings.limits, err);
-}
-
-/* TEXT cut to SIZE, every byte that is not printable ASCII as `?`: for lists and records. */
-static void put_plain(char *out, size_t size, const char *text)
-{
-	size_t length = strnlen(text, size - 1);
-
-	for (size_t i = 0; i < length; i++) {
-		out[i] = text[i];
-		if (text[i] < 0x20 || text[i] == 0x7f)
-			out[i] = '?';
-	}
-	out[length] = '\0';
-}
-
-/* A label is UTF-8 and may hold anything but control characters; cut between characters. */
-static void put_label(char *out, size_t size, const char *text)
-{
-	size_t length = strnlen(text, size - 1);
-
-	while (length > 0 && text[length] != '\0' && ((unsigned char)text[length] & 0xc0) == 0x80)
-		length--;
-	for (size_t i = 0; i < length; i++) {
-		out[i] = text[i];
-		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-			out[i] = '?';
-	}
-	out[length] = '\0';
-}
-
-static void fill_start(const struct spawn *spawn, struct op_start *start)
-{
-	const struct policy_build *build = &spawn->build;
-	const struct spawn_params *params = &spawn->call->params.spawn;
-
-	start->limits = build->settings.limits;
-	start->engine = build->settings.engine;
-	start->room = build->settings.room;
-	start->detached = params->detach;
-	start->argc = (uint32_t)params->argv.count;
-	start->rules = (uint32_t)build->policy.rules.count;
-	start->suppressed = (uint32_t)build->policy.suppressed.count;
-	start->withheld = (uint32_t)build->withheld.count;
-	memcpy(start->policy_digest, build->digest, sizeof(start->policy_digest));
-	put_plain(start->profile, sizeof(start->profile), build->profile_name);
-	put_plain(start->command, sizeof(start->command), path_leaf(params->argv.items[0]));
-	if (params->label != NULL)
-		put_label(start->label, sizeof(start->label), params->label);
-}
-
 /* fsboxd refused; when it only answers later, jobs.c hears that. */
 static void on_start_refused(void *arg, const struct link_message *message,
 			     int fds[LINK_MESSAGE_FDS], const struct error *why)
@@ -290,72 +224,114 @@ static void on_start_refused(void *arg, const struct link_message *message,
 	/* Down: what became of the job, init tells (jobs_on_link_down()). */
 }
 
-static int hand_over(struct spawn *spawn, int plan_fd, struct op_message *op, struct error *err)
+static int hand_over(struct spawn *spawn, struct op_message *op, struct error *err)
 {
 	struct spawn_params *params = &spawn->call->params.spawn;
+	const struct built *built = spawn->built;
 	AUTO(auto_close) int args_fd = -1;
-	int r;
+	int r = policy_build_environment(&built->build, params, &spawn->env, &spawn->withheld, err);
 
-	fill_start(spawn, &op->u.start);
+	if (r < 0)
+		return r;
+	spawnfacts_start(&built->build, params, &spawn->withheld, &op->u.start);
 	spawn->job->has_lifeline = params->lifeline_fd >= 0;
-	r = handover_plan(&spawn->build.plan, plan_fd, &op->u.start.plan_bytes, err);
+	op->u.start.plan_bytes = (uint32_t)built->plan.size;
+	r = handover_plan(&built->plan, spawn->fds[0], err);
 	if (r == 0)
-		r = handover_args(spawn->build.cwd, &params->argv, &spawn->build.env, &args_fd,
+		r = handover_args(built->build.cwd, &params->argv, &spawn->env, &args_fd,
 				  op->u.start.args_hash, err);
 	if (r == 0)
-		r = fill_facts(spawn, &op->u.start, err);
+		r = spawnfacts_inspect(&built->build, spawn->job->id, &spawn->withheld,
+				       &op->u.start, &spawn->job->facts, err);
 	if (r == 0)
 		r = handover_start(spawn->job->channel, params, args_fd, &spawn->broker->closer,
 				   err);
 	return r;
 }
 
-static void abandon(struct broker *broker, uint64_t job)
+/* Everything is there. */
+static void start(struct spawn *spawn)
 {
+	struct broker *broker = spawn->broker;
+	struct error err = ERROR_INIT;
 	struct op_message op;
+	int r;
 
-	spawnlink_op_init(&op, OP_JOB_ABANDON);
-	op.job = job;
-	(void)spawnlink_tell(&broker->link, &op, NULL);
+	spawnlink_op_init(&op, OP_JOB_START);
+	op.conn = spawn->call->client->number;
+	op.job = spawn->opened;
+	r = job_new_take(broker, spawn->opened, steal_fd(&spawn->fds[1]), spawn->call->client,
+			 spawn, &spawn->job, &err);
+	if (r == 0)
+		r = hand_over(spawn, &op, &err);
+	if (r == 0)
+		r = spawnlink_ask(&broker->link, &op, on_start_refused, spawn, &spawn->question,
+				  &err);
+	if (r < 0) {
+		fail(spawn, &err);
+		return;
+	}
+	spawn->opened = 0;
+	auto_close(&spawn->fds[0]);
+	spawn->fds[0] = -1;
+}
+
+static void build_anew(struct spawn *spawn, struct buf *key);
+
+/* Go on once fsboxd has opened a job and the policy is known to be right. */
+static void go_on(struct spawn *spawn)
+{
+	struct error err = spawn->failure; /* fail() releases it */
+	struct buf key = BUF_INIT(LIMIT_PARAMS_BYTES);
+
+	if (spawn->opening || spawn->repeat != NULL)
+		return;
+	if (err.kind == ERR_NONE && !call_connected(spawn->call))
+		(void)error_set(&err, ERR_UNREACHABLE, 0, "the client is gone");
+	if (err.kind != ERR_NONE) {
+		fail(spawn, &err);
+	} else if (spawn->stale) {
+		/* Building may take long, and a job is not open for ever. */
+		give_up_opened(spawn);
+		spawn->stale = false;
+		key = spawn->built->key;
+		buf_init(&spawn->built->key, key.ceiling);
+		spawn->built = built_unref(spawn->built);
+		build_anew(spawn, &key);
+	} else {
+		start(spawn);
+	}
 }
 
 static void on_opened(void *arg, const struct link_message *message, int fds[LINK_MESSAGE_FDS],
 		      const struct error *why)
 {
 	struct spawn *spawn = arg;
-	struct broker *broker = spawn->broker;
-	struct error err = ERROR_INIT;
-	struct op_message op;
-	int r;
 
 	spawn->question = NULL;
 	spawn->opening = false;
-	if (why != NULL || message->kind != LINK_JOB_OPENED) {
-		if (why == NULL)
-			(void)error_set(&err, ERR_SYSTEM, 0, "fsboxd answers something else");
-		fail(spawn, why != NULL ? why : &err);
-		return;
+	if (why != NULL) {
+		spawn->failure = *why;
+	} else if (message->kind != LINK_JOB_OPENED) {
+		(void)error_set(&spawn->failure, ERR_SYSTEM, 0, "fsboxd answers something else");
+	} else {
+		spawn->opened = message->job;
+		spawn->fds[0] = steal_fd(&fds[0]);
+		spawn->fds[1] = steal_fd(&fds[1]);
 	}
-	if (!call_connected(spawn->call)) {
-		abandon(broker, message->job);
-		(void)error_set(&err, ERR_UNREACHABLE, 0, "the client is gone");
-		fail(spawn, &err);
-		return;
-	}
-	spawnlink_op_init(&op, OP_JOB_START);
+	go_on(spawn);
+}
+
+static int open_job(struct spawn *spawn, struct error *err)
+{
+	struct op_message op;
+	int r;
+
+	spawnlink_op_init(&op, OP_JOB_OPEN);
 	op.conn = spawn->call->client->number;
-	op.job = message->job;
-	r = job_new_take(broker, message->job, steal_fd(&fds[1]), spawn->call->client, spawn,
-			 &spawn->job, &err);
-	if (r == 0)
-		r = hand_over(spawn, fds[0], &op, &err);
-	if (r == 0)
-		r = spawnlink_ask(&broker->link, &op, on_start_refused, spawn, &spawn->question,
-				  &err);
-	if (r < 0) {
-		abandon(broker, message->job);
-		fail(spawn, &err);
-	}
+	r = spawnlink_ask(&spawn->broker->link, &op, on_opened, spawn, &spawn->question, err);
+	spawn->opening = r == 0;
+	return r;
 }
 
 /* ---- building ----------------------------------------------------------------------------- */
@@ -368,7 +344,7 @@ static void answer_dry_run(struct spawn *spawn)
 	int r;
 
 	method_result_init(METHOD_SPAWN, &result);
-	r = policyreq_fill_dry_run(&spawn->build, &result.spawn, &err);
+	r = policyreq_fill_dry_run(&spawn->built->build, &result.spawn, &err);
 	call->on_gone = NULL;
 	if (r == 0)
 		call_result(call, &result);
@@ -383,7 +359,8 @@ static bool refuse_stdio(struct spawn *spawn)
 {
 	struct error_reply detail = { 0 };
 	struct error err = ERROR_INIT;
-	int r = handover_check_stdio(spawn->call, &spawn->build.policy, &detail.indexes, &err);
+	int r = handover_check_stdio(spawn->call, &spawn->built->build.policy, &detail.indexes,
+				     &err);
 
 	if (r == 0 && detail.indexes.count > 0) {
 		(void)error_set(&err, ERR_STDIO_RELAY, 0,
@@ -402,7 +379,6 @@ static void on_built(void *arg, const struct error *why)
 {
 	struct spawn *spawn = arg;
 	struct error err = ERROR_INIT;
-	struct op_message op;
 
 	if (why != NULL) {
 		err = *why; /* WHY is in what fail() releases */
@@ -413,12 +389,58 @@ static void on_built(void *arg, const struct error *why)
 		answer_dry_run(spawn);
 		return;
 	}
+	if (built_finish(spawn->built, &err) < 0) {
+		fail(spawn, &err);
+		return;
+	}
+	built_keep(spawn->broker, spawn->built);
+	if (!refuse_stdio(spawn) && open_job(spawn, &err) < 0)
+		fail(spawn, &err);
+}
+
+/* KEY is released. */
+static void build_anew(struct spawn *spawn, struct buf *key)
+{
+	struct spawn_params *params = &spawn->call->params.spawn;
+	enum build_purpose purpose = params->dry_run ? BUILD_SHOW : BUILD_RUN;
+	struct error err = ERROR_INIT;
+	int r = 0;
+
+	spawn->built = built_new_take(spawn->broker, key);
+	if (spawn->built == NULL)
+		r = error_set(&err, ERR_NOMEM, ENOMEM, "a policy");
+	if (r == 0)
+		r = policy_build_start(&spawn->built->build, spawn->broker, params, purpose,
+				       on_built, spawn, &err);
+	if (r < 0)
+		fail(spawn, &err);
+}
+
+static void on_repeated(void *arg, const void *values, size_t size, const struct error *why)
+{
+	struct spawn *spawn = arg;
+	struct unpack in = UNPACK_INIT(values, size);
+
+	spawn->repeat = NULL;
+	if (why != NULL) {
+		spawn->failure = *why;
+	} else if (unpack_u32(&in) != 1 || unpack_end(&in, NULL) < 0) {
+		spawn->stale = true;
+		built_forget(spawn->broker, spawn->built);
+	}
+	go_on(spawn);
+}
+
+/* A policy was built for a request like this one: see whether it still holds, and open a job meanwhile. */
+static void use_kept(struct spawn *spawn)
+{
+	struct error err = ERROR_INIT;
+
 	if (refuse_stdio(spawn))
 		return;
-	spawnlink_op_init(&op, OP_JOB_OPEN);
-	op.conn = spawn->call->client->number;
-	spawn->opening = true;
-	if (spawnlink_ask(&spawn->broker->link, &op, on_opened, spawn, &spawn->question, &err) < 0)
+	if (resolver_pool_ask(&spawn->broker->resolvers, LOOKUP_REPEAT, &spawn->built->build.record,
+			      on_repeated, spawn, &spawn->repeat, &err) < 0 ||
+	    open_job(spawn, &err) < 0)
 		fail(spawn, &err);
 }
 
@@ -428,19 +450,34 @@ static void on_gone(struct call *call)
 	struct spawn *spawn = call->work;
 	struct error err = ERROR_INIT;
 
-	if (spawn->opening || spawn->job != NULL)
-		return;
+	if (spawn->opening || spawn->repeat != NULL || spawn->job != NULL)
+		return; /* go_on() sees it */
 	(void)error_set(&err, ERR_UNREACHABLE, 0, "the client is gone");
 	fail(spawn, &err);
+}
+
+static int begin(struct spawn *spawn, struct buf *key, struct error *err)
+{
+	const struct spawn_params *params = &spawn->call->params.spawn;
+	int r;
+
+	if (params->argv.count == 0 || params->argv.items[0][0] == '\0')
+		return error_set(err, ERR_INVALID, 0, "params.argv: a command is needed");
+	if (params->dry_run)
+		return 0;
+	r = settings_check(params, err);
+	if (r == 0)
+		r = built_key(params, key, err);
+	if (r == 0)
+		spawn->built = built_find(spawn->broker, key);
+	return r;
 }
 
 void spawn_begin(struct call *call)
 {
 	struct spawn *spawn = calloc(1, sizeof(*spawn));
-	struct spawn_params *params = &call->params.spawn;
-	enum build_purpose purpose = params->dry_run ? BUILD_SHOW : BUILD_RUN;
+	struct buf key = BUF_INIT(LIMIT_PARAMS_BYTES);
 	struct error err = ERROR_INIT;
-	int r = 0;
 
 	if (spawn == NULL) {
 		(void)error_set(&err, ERR_NOMEM, ENOMEM, "a job");
@@ -450,13 +487,17 @@ void spawn_begin(struct call *call)
 	spawn->broker = call->broker;
 	spawn->call = call;
 	spawn->pidfd = -1;
+	spawn->fds[0] = -1;
+	spawn->fds[1] = -1;
 	call->work = spawn;
 	call->on_gone = on_gone;
-	if (params->argv.count == 0 || params->argv.items[0][0] == '\0')
-		r = error_set(&err, ERR_INVALID, 0, "params.argv: a command is needed");
-	if (r == 0)
-		r = policy_build_start(&spawn->build, spawn->broker, params, purpose, on_built,
-				       spawn, &err);
-	if (r < 0)
+	if (begin(spawn, &key, &err) < 0) {
+		buf_deinit(&key);
 		fail(spawn, &err);
+	} else if (spawn->built != NULL) {
+		buf_deinit(&key);
+		use_kept(spawn);
+	} else {
+		build_anew(spawn, &key);
+	}
 }

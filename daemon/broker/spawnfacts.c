@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/broker/spawnfacts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/path.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/policyreq.h"
+
+static int copy_list(struct string_list *to, const struct string_list *from, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->count && r == 0; i++)
+		r = string_list_add(to, from->items[i], err);
+	return r;
+}
+
+static int set_text(char **ret, const char *text, struct error *err)
+{
+	*ret = strdup(text);
+	return *ret != NULL ? 0 : error_set(err, ERR_NOMEM, ENOMEM, "a job");
+}
+
+static int fill_limits(struct limits_result *ret, const struct job_limits *limits,
+		       struct error *err)
+{
+	int r = 0;
+
+	ret->memory_bytes = limits->memory_bytes;
+	ret->wall_ms = limits->wall_ms;
+	ret->pids = limits->pids;
+	ret->cpus_milli = limits->cpus_milli;
+	if (limits->memory_bytes != 0)
+		r = string_list_add(&ret->unenforced, "memoryBytes", err);
+	if (r == 0 && limits->pids != 0)
+		r = string_list_add(&ret->unenforced, "pids", err);
+	if (r == 0 && limits->cpus_milli != 0)
+		r = string_list_add(&ret->unenforced, "cpus", err);
+	return r;
+}
+
+int spawnfacts_inspect(const struct policy_build *build, uint64_t job,
+		       const struct string_list *withheld, const struct op_start *start,
+		       struct inspect_result *facts, struct error *err)
+{
+	struct timespec now;
+	int r;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	facts->job.job = job;
+	facts->job.uid = build->broker->config.uid;
+	facts->job.state = JOB_STARTING;
+	facts->job.engine = build->settings.engine;
+	facts->job.room = build->settings.room;
+	facts->job.detached = start->detached != 0;
+	facts->job.started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	facts->rules = start->rules;
+	if ((r = set_text(&facts->job.profile, start->profile, err)) < 0 ||
+	    (r = set_text(&facts->job.command, start->command, err)) < 0 ||
+	    (start->label[0] != '\0' && (r = set_text(&facts->job.label, start->label, err)) < 0) ||
+	    (r = set_text(&facts->cwd, build->cwd, err)) < 0 ||
+	    (r = policyreq_digest(build, &facts->policy_digest, err)) < 0 ||
+	    (r = policyreq_notes(&build->policy, &facts->suppressed, err)) < 0 ||
+	    (r = copy_list(&facts->withheld, withheld, err)) < 0 ||
+	    (r = copy_list(&facts->warnings, &build->warnings, err)) < 0)
+		return r;
+	return fill_limits(&facts->limits, &build->settings.limits, err);
+}
+
+/* TEXT cut to SIZE, every byte that is not printable ASCII as `?`: for lists and records. */
+static void put_plain(char *out, size_t size, const char *text)
+{
+	size_t length = strnlen(text, size - 1);
+
+	for (size_t i = 0; i < length; i++) {
+		out[i] = text[i];
+		if (text[i] < 0x20 || text[i] == 0x7f)
+			out[i] = '?';
+	}
+	out[length] = '\0';
+}
+
+/* A label is UTF-8 and may hold anything but control characters; cut between characters. */
+static void put_label(char *out, size_t size, const char *text)
+{
+	size_t length = strnlen(text, size - 1);
+
+	while (length > 0 && text[length] != '\0' && ((unsigned char)text[length] & 0xc0) == 0x80)
+		length--;
+	for (size_t i = 0; i < length; i++) {
+		out[i] = text[i];
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			out[i] = '?';
+	}
+	out[length] = '\0';
+}
+
+void spawnfacts_start(const struct policy_build *build, const struct spawn_params *params,
+		      const struct string_list *withheld, struct op_start *start)
+{
+	start->limits = build->settings.limits;
+	start->engine = build->settings.engine;
+	start->room = build->settings.room;
+	start->detached = params->detach;
+	start->argc = (uint32_t)params->argv.count;
+	start->rules = (uint32_t)build->policy.rules.count;
+	start->suppressed = (uint32_t)build->policy.suppressed.count;
+	start->withheld = (uint32_t)withheld->count;
+	memcpy(start->policy_digest, build->digest, sizeof(start->policy_digest));
+	put_plain(start->profile, sizeof(start->profile), build->profile_name);
+	put_plain(start->command, sizeof(start->command), path_leaf(params->argv.items[0]));
+	if (params->label != NULL)
+		put_label(start->label, sizeof(start->label), params->label);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FSBOX_DAEMON_BROKER_SPAWNFACTS_H
+#define FSBOX_DAEMON_BROKER_SPAWNFACTS_H
+
+/* What is told about a job: to fsboxd when it starts, and to clients. */
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/broker/policybuild.h"
+#include "proto/json/message.h"
+#include "proto/wire/spawnop.h"
+
+/* All of START that is known from its policy and its request: everything but sizes and hashes. */
+void spawnfacts_start(const struct policy_build *build, const struct spawn_params *params,
+		      const struct string_list *withheld, struct op_start *start);
+
+/* What `inspect` will show, and the reply of the request. Fails with ERR_NOMEM. */
+int spawnfacts_inspect(const struct policy_build *build, uint64_t job,
+		       const struct string_list *withheld, const struct op_start *start,
+		       struct inspect_result *facts, struct error *err);
+
+#endif
