@@ -254,7 +254,8 @@ static void take_up(struct job *job)
 	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
 	message.u.up.pid = job->pid1;
 	brokerlink_send_take(job->broker, &message, NULL, 0);
-	send_go(job);
+	if (!job->leader_is_pid1)
+		send_go(job);
 }
 
 static void take_started(struct job *job)
@@ -408,7 +409,8 @@ static int leader_main(void *arg)
 static void fail_with_engine_words(struct job *job, int status)
 {
 	char words[QUOTE_BYTES] = "";
-	ssize_t length = pread(job->stderr_fd, words, sizeof(words) - 1, 0);
+	ssize_t length =
+		job->stderr_fd < 0 ? 0 : pread(job->stderr_fd, words, sizeof(words) - 1, 0);
 
 	words[length > 0 ? length : 0] = '\0';
 	for (size_t end = strlen(words); end > 0 && words[end - 1] == '\n'; end--)
@@ -496,6 +498,9 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	};
 	/* In user mode the user namespace must be entered first: pid 1 is then a child of the leader. */
 	job->leader_is_pid1 = spawner->mode != MODE_USER;
+	/* Then there is nothing to find before it may go on, and it need not wait for us. */
+	if (job->leader_is_pid1 && write(job->go_fd, "G", 1) != 1)
+		return error_set(err, ERR_SYSTEM, errno, "let the job go");
 	if ((r = templatemem_lend(&job->template->mem, true, err)) < 0 ||
 	    (r = child_clone(&spawner->children, &job->leader,
 			     job->leader_is_pid1 ? CLONE_NEWPID : 0, leader_main, input,
@@ -539,7 +544,7 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 
 	reportin_init_take(&job->report, our_report_fd, on_message, job);
 	if (r < 0 || (r = pipe_make(&their_go_fd, &job->go_fd, PIPE_WRITE_OURS, err)) < 0 ||
-	    (r = job->stderr_fd = engine_stderr(err)) < 0)
+	    (!job->template && (r = job->stderr_fd = engine_stderr(err)) < 0))
 		goto fail;
 	r = loop_add(&spawner->loop, &job->report_source, job->report.fd, EPOLLIN, on_report, job,
 		     err);

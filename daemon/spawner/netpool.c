@@ -37,6 +37,7 @@ static int maker_main(void *arg)
 
 	/* Fsboxd's end is the end of this, whatever else it holds. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0L, 0L, 0L);
+	(void)prctl(PR_SET_NAME, "fsbox-netns", 0L, 0L, 0L);
 	if (child_arrange_fds(keep, keep_count, true, &err) < 0 ||
 	    (input->user_ns_fd >= 0 && setns(CHILD_FIRST_FD + 2, CLONE_NEWUSER) < 0))
 		return 1;
