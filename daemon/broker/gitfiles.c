@@ -230,6 +230,13 @@ static bool find_points_back(const struct gitfiles *git, const char *dir, struct
 	return worktree != NULL && leads_to(git->git_dir, worktree, dir, walk);
 }
 
+char *gitfiles_worktree(const char *git_dir, struct walk *walk)
+{
+	AUTO(auto_free) char *worktree = value_in(git_dir, "config", "worktree");
+
+	return worktree != NULL ? directory_at(git_dir, worktree, walk) : NULL;
+}
+
 static char *find_common_dir(const struct gitfiles *git, struct walk *walk)
 {
 	AUTO(auto_free) char *text = read_text(git->git_dir, "commondir");

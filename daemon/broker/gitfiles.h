@@ -35,6 +35,9 @@ struct gitfiles {
 bool gitfiles_find(struct gitfiles *ret_git, const char *dir, const char *home, struct walk *walk);
 void gitfiles_deinit(struct gitfiles *git);
 
+/* The directory that core.worktree of GIT_DIR names, canonical; NULL when there is none. The caller frees. */
+char *gitfiles_worktree(const char *git_dir, struct walk *walk);
+
 /*
  * The last value of SECTION.KEY (both lower case) in the configuration file TEXT, or NULL. The caller
  * frees. Includes are not followed.

@@ -109,6 +109,7 @@ struct seen {
 /*
  * @home     canonical, when it is one of the trees or in one; else ""
  * @seen     directories looked into, so that overlapping trees are looked at once
+ * @gits     repositories whose inner ones were looked at, so that they may name one another
  * @entries  read so far
  * @dev      of the tree's root
  * @result   the first failure that must not be passed over
@@ -121,6 +122,8 @@ struct scan {
 	struct walk walk;
 	struct seen seen[PROTECTED_DIRS_MAX];
 	size_t seen_count;
+	struct seen gits[PROTECTED_GITS_MAX];
+	size_t git_count;
 	size_t entries;
 	dev_t dev;
 	bool incomplete;
@@ -170,6 +173,8 @@ static void look_scope(struct scan *scan, enum protect_scope scope, const char *
 	}
 }
 
+static void look_inside(struct scan *scan, const char *common_dir);
+
 /* A `.git` in the canonical directory DIR. */
 static void look_repository(struct scan *scan, const char *dir)
 {
@@ -186,7 +191,86 @@ static void look_repository(struct scan *scan, const char *dir)
 	pack_u32(scan->out, git.points_back);
 	look_scope(scan, PROTECT_GIT_DIR, git.git_dir);
 	look_scope(scan, PROTECT_GIT_COMMON, git.common_dir != NULL ? git.common_dir : git.git_dir);
+	look_inside(scan, git.common_dir != NULL ? git.common_dir : git.git_dir);
 	gitfiles_deinit(&git);
+}
+
+/* A submodule's repository: its own names, and the `.git` in the tree that it belongs to. */
+static void look_module(struct scan *scan, const char *git_dir)
+{
+	AUTO(auto_free) char *worktree = gitfiles_worktree(git_dir, &scan->walk);
+
+	look_scope(scan, PROTECT_GIT_COMMON, git_dir);
+	look_scope(scan, PROTECT_GIT_DIR, git_dir);
+	look_inside(scan, git_dir);
+	if (worktree != NULL)
+		look_repository(scan, worktree);
+}
+
+static bool has_head(const char *dir)
+{
+	AUTO(auto_free) char *head = path_join(dir, "HEAD");
+
+	return head != NULL && faccessat(AT_FDCWD, head, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/*
+ * Each directory in DIR, of linked worktrees or, with a name that may hold slashes, of submodules: git
+ * outside obeys them wherever their trees are.
+ */
+static void look_git_dirs(struct scan *scan, const char *dir, bool modules, unsigned depth)
+{
+	int fd = walk_open(dir, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+	if (stream == NULL) {
+		auto_close(&fd);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+		AUTO(auto_free) char *path = path_join(dir, entry->d_name);
+
+		if (++scan->entries > PROTECTED_ENTRIES_MAX) {
+			scan->incomplete = true;
+			break;
+		}
+		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0 || path == NULL ||
+		    strlen(path) > LIMIT_PATH_BYTES)
+			continue;
+		if (!modules)
+			look_scope(scan, PROTECT_GIT_DIR, path);
+		else if (has_head(path))
+			look_module(scan, path);
+		else if (depth < PROTECTED_DEPTH_MAX)
+			look_git_dirs(scan, path, true, depth + 1);
+		else
+			scan->incomplete = true;
+	}
+	(void)closedir(stream);
+}
+
+/* The repositories that belong to the one in COMMON_DIR. */
+static void look_inside(struct scan *scan, const char *common_dir)
+{
+	AUTO(auto_free) char *worktrees = path_join(common_dir, "worktrees");
+	AUTO(auto_free) char *modules = path_join(common_dir, "modules");
+	struct stat st;
+
+	if (worktrees == NULL || modules == NULL || stat(common_dir, &st) < 0)
+		return;
+	for (size_t i = 0; i < scan->git_count; i++) {
+		if (scan->gits[i].dev == st.st_dev && scan->gits[i].ino == st.st_ino)
+			return;
+	}
+	if (scan->git_count == PROTECTED_GITS_MAX) {
+		scan->incomplete = true;
+		return;
+	}
+	scan->gits[scan->git_count].dev = st.st_dev;
+	scan->gits[scan->git_count++].ino = st.st_ino;
+	look_git_dirs(scan, worktrees, false, 0);
+	look_git_dirs(scan, modules, true, 0);
 }
 
 static bool is_new(struct scan *scan, int fd, bool is_root)
@@ -205,7 +289,7 @@ static bool is_new(struct scan *scan, int fd, bool is_root)
 	}
 	if (scan->seen_count == PROTECTED_DIRS_MAX) {
 		scan->incomplete = true;
-		return false;
+		return is_root;
 	}
 	scan->seen[scan->seen_count].dev = st.st_dev;
 	scan->seen[scan->seen_count++].ino = st.st_ino;
@@ -282,6 +366,10 @@ static int look_into(struct scan *scan, const char *dir, unsigned depth, struct 
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream)) != NULL;) {
 		if (++scan->entries > PROTECTED_ENTRIES_MAX) {
 			scan->incomplete = true;
+			/* A job may have filled the directory: then each name costs a look-up. */
+			for (size_t i = 0; i < count && depth == 0; i++)
+				present[i] = true;
+			has_git = has_git || depth == 0;
 			break;
 		}
 		mark_names(scan, entry->d_name, PROTECT_TREE, present);

@@ -22,6 +22,7 @@
 /* One look: directories opened, how deep below a tree's root, entries read in all. */
 #define PROTECTED_DIRS_MAX 512
 #define PROTECTED_DEPTH_MAX 4
+#define PROTECTED_GITS_MAX 256
 #define PROTECTED_ENTRIES_MAX 50000
 
 /* A `.git` file, `commondir` or configuration that is longer is not git's. */

@@ -199,6 +199,65 @@ static void test_nested_repository(void **state)
 	assert_int_equal(found(room, "p/vendor/x/.git/hooks")->type, NODE_DIRECTORY);
 }
 
+/* Git outside obeys these wherever their trees are. */
+static void test_inner_repositories_R28(void **state)
+{
+	struct room *room = *state;
+
+	make_dir("p/.git");
+	make_dir("p/.git/worktrees");
+	make_dir("p/.git/worktrees/w");
+	put("p/.git/worktrees/w/commondir", "../..\n");
+	put("p/.git/worktrees/w/gitdir", "/elsewhere/w/.git\n");
+	make_dir("p/.git/modules");
+	make_dir("p/.git/modules/a");
+	make_dir("p/.git/modules/a/b"); /* a submodule may be called a/b */
+	make_dir("p/.git/modules/a/b/hooks");
+	put("p/.git/modules/a/b/HEAD", "ref: refs/heads/main\n");
+	put("p/.git/modules/a/b/config", "[core]\n\tworktree = ../../../../.deps/s\n");
+	make_dir("p/.deps");
+	make_dir("p/.deps/s");
+	put("p/.deps/s/.git", "gitdir: ../../.git/modules/a/b\n");
+	/* The one inside it leads back to the outer one: seen once, not for ever. */
+	make_dir("p/.git/modules/a/b/modules");
+	make_dir("p/.git/modules/a/b/modules/c");
+	put("p/.git/modules/a/b/modules/c/HEAD", "x");
+	put("p/.git/modules/a/b/modules/c/config", "[core]\nworktree = ../../../../../../\n");
+	look(room, "p", NULL);
+	assert_int_equal(found(room, "p/.git/worktrees/w/commondir")->type, NODE_FILE);
+	assert_int_equal(found(room, "p/.git/worktrees/w/gitdir")->type, NODE_FILE);
+	assert_false(room->facts.incomplete);
+	for (size_t i = 0; i < room->facts.facts.repository_count; i++) {
+		const struct protect_repository *repository = &room->facts.facts.repositories[i];
+
+		if (repository->is_file) {
+			assert_true(repository->points_back);
+			return;
+		}
+	}
+	fail_msg("the submodule's .git was not found");
+}
+
+/* A job can fill a directory to hide in it what the next job must not write. */
+static void test_hidden_among_many_R28(void **state)
+{
+	struct room *room = *state;
+
+	make_dir("p/.git");
+	make_dir("p/.git/hooks");
+	put("p/.envrc", "x");
+	for (int i = 0; i <= PROTECTED_ENTRIES_MAX; i++) {
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "p/%d", i);
+		assert_int_equal(link("p/.envrc", name), 0);
+	}
+	look(room, "p", NULL);
+	assert_true(room->facts.incomplete);
+	assert_int_equal(found(room, "p/.git/hooks")->type, NODE_DIRECTORY);
+	assert_int_equal(found(room, "p/.envrc")->type, NODE_FILE);
+}
+
 static void test_home(void **state)
 {
 	struct room *room = *state;
@@ -280,6 +339,8 @@ int main(void)
 		T(test_links),
 		T(test_repository_R28),
 		T(test_nested_repository),
+		T(test_inner_repositories_R28),
+		T(test_hidden_among_many_R28),
 		T(test_home),
 		T(test_overlapping_trees),
 		T(test_no_directory),

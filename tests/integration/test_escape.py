@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import socket
 import time
@@ -515,6 +516,36 @@ def r28_what_git_runs_is_not_for_the_job(daemon, engine):
         if shell(daemon, engine, script, place).returncode == 0:
             raise AssertionError(f"{script}: went through")
     succeeds(shell(daemon, engine, "echo 1 >f; git add f", place))
+
+
+@case(*MODES)
+@both
+def r28_repositories_inside_a_repository(daemon, engine):
+    place = project(daemon, "gitinner")
+    git = "git -c user.name=t -c user.email=t@t -c protocol.file.allow=always"
+    daemon.user.shell(f"{git} init -q sub; {git} -C sub commit -q --allow-empty -m x; {git} init -q r; cd r;"
+                      f"{git} commit -q --allow-empty -m x; {git} worktree add -q ../w;"
+                      f"{git} submodule -q add '{place}/sub' .deps/s", cwd=place)
+    for script in ("echo x >.git/worktrees/w/commondir", "echo x >.git/worktrees/w/gitdir",
+                   "mv .git/worktrees v", "mv .git/worktrees/w v", "echo x >>.git/modules/.deps/s/config",
+                   "touch .git/modules/.deps/s/hooks/x", "mv .git/modules m", "echo x >.deps/s/.git",
+                   "mv .deps d"):
+        if shell(daemon, engine, script, f"{place}/r").returncode in (0, 125):
+            raise AssertionError(f"{script}: went through")
+    # They work: git writes to what it needs.
+    for folder in ("w", "r/.deps/s"):
+        succeeds(shell(daemon, engine, f"{git} commit -q --allow-empty -m y", f"{place}/{folder}"))
+
+
+@case("system")
+def r28_a_full_directory_hides_nothing(daemon):
+    place, engine = project(daemon, "gitfull"), "native"
+    daemon.user.shell("git init -q; touch .envrc", cwd=place)
+    succeeds(shell(daemon, engine, "seq -f .f%.0f 51000 | xargs touch", place))
+    for script in ("echo x >.git/config", "echo x >.envrc", "mv .git g"):
+        if shell(daemon, engine, script, place).returncode in (0, 125):
+            raise AssertionError(f"{script}: went through")
+    shutil.rmtree(place)
 
 
 @case(*MODES)
