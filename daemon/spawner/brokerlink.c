@@ -477,6 +477,8 @@ static bool handle_messages(struct brokerlink *link)
 		memcpy(&message, link->in, size);
 		link->in_used -= size;
 		memmove(link->in, link->in + size, link->in_used);
+		/* Processes of others get a copy of this memory. */
+		explicit_bzero(link->in + link->in_used, size);
 		if (op_message_check(&message, size, &err) < 0) {
 			error_prefix(&err, "sent garbage");
 			down(link, true, err.message);

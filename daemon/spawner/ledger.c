@@ -7,6 +7,7 @@
 
 #include "common/limits.h"
 #include "common/scope.h"
+#include "daemon/spawner/unshared.h"
 
 /*
  * One level of a placeholder.
@@ -26,18 +27,23 @@ struct entry {
 	size_t job_capacity;
 };
 
-/* @entries  sorted by uid, then path; pointers, so that making room for one is cheap */
+/*
+ * @entries  sorted by uid, then path; pointers, so that making room for one is cheap
+ * @paths    of the entries: names of one user's files are nothing for processes of another (R15)
+ */
 struct ledger {
+	struct unshared_pool paths;
 	struct entry **entries;
 	size_t count;
 	size_t capacity;
 };
 
-static struct entry *entry_free(struct entry *entry)
+static struct entry *entry_free(struct ledger *ledger, struct entry *entry)
 {
 	if (!entry)
 		return NULL;
-	free(entry->path);
+	if (entry->path)
+		unshared_pool_free(&ledger->paths, entry->path, strlen(entry->path) + 1);
 	free(entry->jobs);
 	free(entry);
 	return NULL;
@@ -121,7 +127,7 @@ static size_t count_of(const struct ledger *ledger, uid_t uid)
 
 static void remove_at(struct ledger *ledger, size_t at)
 {
-	ledger->entries[at] = entry_free(ledger->entries[at]);
+	ledger->entries[at] = entry_free(ledger, ledger->entries[at]);
 	ledger->count--;
 	for (size_t i = at; i < ledger->count; i++)
 		ledger->entries[i] = ledger->entries[i + 1];
@@ -142,6 +148,15 @@ static bool make_room(struct ledger *ledger)
 	return true;
 }
 
+static char *path_keep(struct ledger *ledger, const char *path)
+{
+	char *kept = unshared_pool_new(&ledger->paths, strlen(path) + 1);
+
+	if (kept)
+		memcpy(kept, path, strlen(path) + 1);
+	return kept;
+}
+
 /* The entry for UID and PATH, new and empty if there was none; its index in *ret_at. */
 static int obtain(struct ledger *ledger, uid_t uid, const char *path, size_t *ret_at,
 		  struct error *err)
@@ -157,8 +172,8 @@ static int obtain(struct ledger *ledger, uid_t uid, const char *path, size_t *re
 		return error_set(err, ERR_QUOTA_EXCEEDED, 0, "user %u has %d placeholders", uid,
 				 LIMIT_PLACEHOLDERS_PER_UID);
 	entry = calloc(1, sizeof(*entry));
-	if (!entry || !(entry->path = strdup(path)) || !make_room(ledger)) {
-		entry_free(entry);
+	if (!entry || !(entry->path = path_keep(ledger, path)) || !make_room(ledger)) {
+		entry_free(ledger, entry);
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	}
 	entry->uid = uid;
@@ -184,8 +199,9 @@ struct ledger *ledger_free(struct ledger *ledger)
 	if (!ledger)
 		return NULL;
 	for (size_t i = 0; i < ledger->count; i++)
-		entry_free(ledger->entries[i]);
+		entry_free(ledger, ledger->entries[i]);
 	free(ledger->entries);
+	unshared_pool_deinit(&ledger->paths);
 	free(ledger);
 	return NULL;
 }
@@ -354,7 +370,7 @@ int ledger_release(struct ledger *ledger, uint64_t job, struct report_placeholde
 		what->parent = entry->parent;
 		what->node = entry->node;
 		memcpy(what->path, entry->path, strlen(entry->path) + 1);
-		entry_free(entry);
+		entry_free(ledger, entry);
 		count++;
 	}
 	ledger->count = kept;

@@ -38,6 +38,8 @@ static enum reportin_result take_messages(struct reportin *in, struct error *err
 		memset(&report, 0, sizeof(report));
 		memcpy(&report, in->part.data, size);
 		buf_consume(&in->part, size);
+		/* Processes of others get a copy of this memory. */
+		explicit_bzero(in->part.data + in->part.size, size);
 		if (report_message_check(&report, size, err) < 0)
 			return REPORTIN_GARBAGE;
 		in->fn(&report, in->arg);

@@ -157,6 +157,8 @@ static void take_built(struct template *template)
 	template->state = TEMPLATE_READY;
 	template->used_ms = loop_now_ms();
 	send_go(template);
+	auto_close(&template->go_fd);
+	template->go_fd = -1;
 	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
 		   LIMIT_TEARDOWN_MS);
 	loop_disarm(&spawner->loop, &template->timer);

@@ -25,4 +25,29 @@ void unshared_free(void *memory, size_t bytes);
 /* Children forked from now on get it, or do not. False: as it was, with errno. */
 bool unshared_lend(void *memory, size_t bytes, bool lend);
 
+/*
+ * Small pieces of the same: strings of which there may be many. What is given back is wiped and given
+ * out again; chunks stay until the end.
+ */
+#define UNSHARED_PIECE_STEP 128
+#define UNSHARED_PIECE_MAX 4096
+
+struct unshared_pool {
+	void *chunks;
+	struct {
+		void *free_pieces;
+		char *fresh;
+		size_t fresh_count;
+	} steps[UNSHARED_PIECE_MAX / UNSHARED_PIECE_STEP];
+};
+
+/* BYTES of zeroes, or NULL: no memory, none wanted, or more than UNSHARED_PIECE_MAX. */
+void *unshared_pool_new(struct unshared_pool *pool, size_t bytes);
+
+/* MEMORY may be NULL; BYTES as it was made. */
+void unshared_pool_free(struct unshared_pool *pool, void *memory, size_t bytes);
+
+/* Whatever was not given back goes too. */
+void unshared_pool_deinit(struct unshared_pool *pool);
+
 #endif
