@@ -31,6 +31,7 @@ import traceback
 BUILD = os.environ.get("FSBOX_BUILD", "")
 FSBOXD = os.path.join(BUILD, "daemon/fsboxd")
 FSBOXCTL = os.path.join(BUILD, "client/fsboxctl")
+ENGINE = os.environ.get("FSBOX_TEST_ENGINE")  # every spawn asks for it; else the daemon's choice
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 IS_ROOT = os.geteuid() == 0 and os.environ.get("FSBOX_TEST_STAGE") != "mapped"
@@ -347,6 +348,8 @@ class Daemon:
         return status
 
     def command(self, *arguments):
+        if ENGINE and arguments[:1] == ("spawn",):
+            arguments = ("spawn", "--engine", ENGINE, *arguments[1:])
         return [FSBOXCTL, "--socket", self.socket, *arguments]
 
     def ctl(self, *arguments, user=None, **options):

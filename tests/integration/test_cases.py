@@ -119,8 +119,13 @@ def b23_a_denied_file_stays_a_file(daemon):
 def b24_thousands_of_rules(daemon):
     place = project(daemon, "b24")
     daemon.user.shell("mkdir d; seq -f d/f%.0f 3100 | xargs touch", cwd=place)
-    rules = [word for n in range(1, 3101) for word in ("--ro", f"{place}/d/f{n}")]
-    succeeds(daemon.sh("echo x >ok; ! echo x >d/f77 && ! echo x >d/f3100", *rules, cwd=place,
+    count = 3100
+    rules = [word for n in range(1, count + 1) for word in ("--ro", f"{place}/d/f{n}")]
+    if lib.ENGINE == "bwrap":  # takes 9,000 arguments, and says so
+        status_is(daemon.sh("true", *rules, cwd=place, timeout=60), 125, "engine-unavailable")
+        count = 1000
+        rules = rules[:2 * count]
+    succeeds(daemon.sh(f"echo x >ok; ! echo x >d/f77 && ! echo x >d/f{count}", *rules, cwd=place,
                        timeout=60))
 
 
