@@ -324,8 +324,6 @@ if sys.argv[-1]:
     with abstract, loopback:
         port = str(loopback.getsockname()[1])
         for options in ([], ["--profile", "host"]):
-            if engine == "native" and daemon.mode == "user" and options:
-                continue
             all_in(inside(daemon, engine, script, place, *options, arguments=[*paths, port]), refused,
                    f"{options}")
         # The network is the host's: its abstract names are not.
@@ -561,8 +559,6 @@ def r25_what_decides_about_the_next_job(daemon, engine):
         result = shell(daemon, engine, script, place, "--profile", f"{place}/p.json")
         if result.returncode in (0, 125):
             raise AssertionError(f"{script}: {lib.show(result)}")
-    if engine == "native" and daemon.mode == "user":
-        return
     home = daemon.user.home
     daemon.user.shell("mkdir -p .config")
     result = shell(daemon, engine, "cd; mkdir -p .config/fsbox/profiles; echo x >.config/fsbox/fsboxd.conf;"
