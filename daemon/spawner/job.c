@@ -410,6 +410,19 @@ static void job_done(void *arg)
 	job_free(job);
 }
 
+/* The host changed each time: for the client that is no matter of a path that it named wrongly. */
+static void explain_stale(struct failure *failure)
+{
+	struct error err = { .kind = ERR_SETUP_FAILED };
+
+	if (!job_is_stale(failure))
+		return;
+	(void)snprintf(err.message, sizeof(err.message),
+		       "the host changed each of %d times while the sandbox was made: %.400s",
+		       JOB_REBUILDS_MAX + 1, failure->message);
+	failure_set(failure, &err, NATIVE_STAGE_TEMPLATE);
+}
+
 void job_finish(struct job *job)
 {
 	struct report_placeholder *gone = NULL;
@@ -421,6 +434,7 @@ void job_finish(struct job *job)
 	loop_disarm(&job->spawner->loop, &job->timer);
 	jobproc_release(job);
 	template_leave(job);
+	explain_stale(&job->failure);
 	if (job->started)
 		settle_record(job);
 	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)

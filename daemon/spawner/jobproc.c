@@ -163,8 +163,11 @@ static int adopt_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err)
 	return 0;
 }
 
-/* Native, where fsboxd itself made the pid namespace: pid 1 is the leader. */
-static int leader_is_pid1(struct job *job, struct error *err)
+/*
+ * Native, where fsboxd itself made the pid namespace: pid 1 is the leader. Known from the start, since it
+ * may be over before its first report is read.
+ */
+static int adopt_leader(struct job *job, struct error *err)
 {
 	AUTO(auto_close) int pidfd = fcntl(job->leader.pidfd, F_DUPFD_CLOEXEC, 0);
 
@@ -245,7 +248,7 @@ static void take_up(struct job *job)
 	struct link_message message;
 	struct error err = ERROR_INIT;
 
-	if ((job->leader_is_pid1 ? leader_is_pid1(job, &err) : find_pid1(job, &err)) < 0) {
+	if (!job->leader_is_pid1 && find_pid1(job, &err) < 0) {
 		job_fail(job, err.kind, "init", "%s", err.message);
 		return;
 	}
@@ -504,9 +507,10 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	if ((r = templatemem_lend(&job->template->mem, true, err)) < 0 ||
 	    (r = child_clone(&spawner->children, &job->leader,
 			     job->leader_is_pid1 ? CLONE_NEWPID : 0, leader_main, input,
-			     on_leader_exit, job, err)) < 0)
+			     on_leader_exit, job, err)) < 0 ||
+	    (r = templatemem_lend(&job->template->mem, false, err)) < 0)
 		return r;
-	return templatemem_lend(&job->template->mem, false, err);
+	return job->leader_is_pid1 ? adopt_leader(job, err) : 0;
 }
 
 static struct builder_input input_of(const struct job *job, const struct plan *plan,
