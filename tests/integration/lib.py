@@ -564,6 +564,9 @@ def with_daemon(function, mode, daemons):
 def main():
     if not BUILD:
         sys.exit("set FSBOX_BUILD to the build folder")
+    # What a caller ignores (nohup) would be ignored by every program started here.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     enter_private_machine()
     only = sys.argv[1:]
     runner = Runner()
