@@ -3,7 +3,9 @@
 #
 # From a fresh clone to a sandboxed command: installs what is missing (as root on Debian and Ubuntu;
 # elsewhere it prints the commands), builds into build/, and shows what fsbox does through the
-# daemon that fsboxctl starts for its caller. Nothing is installed, nothing stays but build/.
+# daemon that fsboxctl starts for its caller. Nothing is installed. The daemon ends when it has been
+# idle for a minute; besides build/ its state and private caches stay (~/.local/state/fsbox and
+# ~/.cache/fsbox, or /var/lib/fsbox-root).
 #
 #   FSBOX_BUILD=DIR   build there instead
 set -euo pipefail
@@ -87,10 +89,17 @@ cd "$top/project"
 # shellcheck disable=SC2016 # for make and for its shell
 printf 'all:\n\t@echo "built by $(MAKE) as user $$(id -un)" | tee result.txt\n' >Makefile
 
-# run TEXT COMMAND...: show and run; sets STATUS and leaves the output in $top/out.
+# run fsboxctl ARGUMENT...: show and run; sets STATUS and leaves the output in $top/out.
 run()
 {
-	printf '%s  $ %s%s\n' "$dim" "$*" "$plain"
+	local word shown=
+	for word in "$@"; do
+		case $word in
+		*[!A-Za-z0-9_./=-]*) shown="$shown \"$word\"" ;;
+		*) shown="$shown $word" ;;
+		esac
+	done
+	printf '%s  $%s%s\n' "$dim" "$shown" "$plain"
 	STATUS=0
 	"$fsboxctl" "${@:2}" >"$top/out" 2>&1 </dev/null || STATUS=$?
 	sed 's/^/  /' "$top/out"
