@@ -390,13 +390,15 @@ static void settle_record(struct job *job)
 	}
 }
 
-/* The last step: nothing of the job is left on the host. */
-static void job_done(void *arg)
+void job_tell_end(struct job *job)
 {
-	struct job *job = arg;
 	struct link_message message;
 
+	if (job->told)
+		return;
+	job->told = true;
 	if (job->started) {
+		settle_record(job);
 		link_message_init(&message, LINK_JOB_ENDED, 0, job->conn, job->id);
 		message.u.ended = job->record;
 		job_record(job, EVENT_EXECUTION_FINISHED);
@@ -407,6 +409,14 @@ static void job_done(void *arg)
 		job_record(job, EVENT_EXECUTION_FAILED);
 	}
 	brokerlink_send_take(job->broker, &message, NULL, 0);
+}
+
+/* The last step: nothing of the job is left on the host. */
+static void job_done(void *arg)
+{
+	struct job *job = arg;
+
+	job_tell_end(job);
 	job_free(job);
 }
 
@@ -435,8 +445,6 @@ void job_finish(struct job *job)
 	jobproc_release(job);
 	template_leave(job);
 	explain_stale(&job->failure);
-	if (job->started)
-		settle_record(job);
 	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)
 		log_failure(&err, "placeholders of job %llu stay", (unsigned long long)job->id);
 	if (count > 0) {

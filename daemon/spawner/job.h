@@ -46,6 +46,7 @@ struct template;
  * @timer         of the present state: set-up, run time, grace, teardown
  * @up, @started, @exited  PID1_UP, STARTED, EXITED were reported
  * @over          finished but for its placeholders
+ * @told          the broker knows how it ended
  * @failed        it will not run: @failure says why
  * @timed_out, @killed  why it is ending; killed: by request, with SIGKILL
  * @record        as reported, later as told
@@ -80,6 +81,7 @@ struct job {
 	bool started;
 	bool exited;
 	bool over;
+	bool told;
 	bool failed;
 	bool timed_out;
 	bool killed;
@@ -154,7 +156,10 @@ void jobs_deinit(struct spawner *spawner);
 /* An event about the job. */
 void job_record(const struct job *job, enum event_kind kind);
 
-/* The job is over: settle the result, clean up, tell the broker, free. */
+/* Settle the result and tell the broker, once. */
+void job_tell_end(struct job *job);
+
+/* The job is over: clean up, tell the broker, free. */
 void job_finish(struct job *job);
 
 #endif

@@ -288,6 +288,13 @@ static void take_exited(struct job *job, const struct exit_record *record)
 	job->record = *record;
 	job->state = JOB_ENDING;
 
+	/*
+	 * Everybody else is dead and reaped: how pid 1 and its namespaces go is of no interest to
+	 * those who wait. Placeholders are: they go first.
+	 */
+	if (ledger_count(job->spawner->ledger) == 0)
+		job_tell_end(job);
+
 	/* Pid 1 has nothing left to do but to go. */
 	loop_arm(&job->spawner->loop, &job->timer, LIMIT_TEARDOWN_MS, on_grace_over, job);
 }
