@@ -193,7 +193,8 @@ static int list_own(struct broker *broker, struct error *err)
 	    (r = add_place(deny, "/var/log/fsbox", "", err)) < 0 ||
 	    (r = add_place(deny, runtime, "fsbox", err)) < 0 ||
 	    (r = add_place(deny, broker->facts.config_home, "fsbox", err)) < 0 ||
-	    (r = add_place(deny, broker->facts.state_home, "fsbox", err)) < 0)
+	    (r = add_place(deny, broker->facts.state_home, "fsbox", err)) < 0 ||
+	    (r = add_place(&broker->private_cache, broker->facts.cache_home, "fsbox", err)) < 0)
 		return r;
 	string_list_sort_unique(deny);
 	return add_place(&broker->own_read_only, config->exec_dir, "", err);
@@ -331,6 +332,9 @@ void broker_deinit(struct broker *broker)
 	kernelmounts_deinit(&broker->kernelmounts);
 	string_list_deinit(&broker->own_deny);
 	string_list_deinit(&broker->own_read_only);
+	string_list_deinit(&broker->private_cache);
+	alias_list_deinit(&broker->deny_aliases);
+	alias_list_deinit(&broker->read_only_aliases);
 	free(broker->user_profiles);
 	free(broker->host_profiles);
 	hostconf_deinit(&broker->hostconf);

@@ -15,6 +15,7 @@
 
 #include "common/error.h"
 #include "common/hostconf.h"
+#include "daemon/alias.h"
 #include "daemon/broker/built.h"
 #include "daemon/broker/closer.h"
 #include "daemon/broker/facts.h"
@@ -34,6 +35,9 @@ struct client;
  * @refusal   why nothing can be spawned: a broken configuration, no home; kind ERR_NONE when all is
  *            well. Everything else still works, so that people can find out.
  * @own_deny, @own_read_only  fsbox's own directories and programs, closed in every job (R25)
+ * @private_cache  where private caches are, closed likewise; they are shown at other places
+ * @deny_aliases, @read_only_aliases  other names of these and of what the host protects, when mounts
+ *                 were read for the @alias_generation-th time
  * @user_profiles, @host_profiles  directories of profile files; the first in user mode only, else NULL
  * @result    what broker_run() returns
  */
@@ -52,7 +56,11 @@ struct broker {
 	struct error refusal;
 	struct string_list own_deny;
 	struct string_list own_read_only;
+	struct string_list private_cache;
 	struct kernelmounts kernelmounts;
+	struct alias_list deny_aliases;
+	struct alias_list read_only_aliases;
+	uint64_t alias_generation;
 	struct built_cache built;
 	char *user_profiles;
 	char *host_profiles;

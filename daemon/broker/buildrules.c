@@ -180,6 +180,7 @@ static void settle(struct policy_build *build)
 	struct error err = ERROR_INIT;
 	int r = 0;
 
+	candidates_keep_shown(&build->candidates, build->guards);
 	if (build->load.base == PROFILE_BASE_GENERIC)
 		r = generic_check_places(&build->candidates, &input, &err);
 	if (r == 0)
@@ -345,6 +346,54 @@ static int assemble_with(struct policy_build *build, const struct generic_input 
 	return r < 0 ? r : generic_add_host_rules(&build->candidates, input, err);
 }
 
+/* By what other names something can be reached that must stay closed, or as it is (R11). */
+static int find_aliases(struct broker *broker, struct error *err)
+{
+	const struct mount_table *table = &broker->kernelmounts.table;
+	struct alias_list *deny = &broker->deny_aliases;
+	struct alias_list *read_only = &broker->read_only_aliases;
+	int r;
+
+	if (broker->alias_generation == broker->kernelmounts.generation)
+		return 0;
+	broker->alias_generation = 0; /* until all are found */
+	alias_list_deinit(deny);
+	alias_list_deinit(read_only);
+	if ((r = alias_list_find(deny, table, &broker->hostconf.mandatory_deny, err)) < 0 ||
+	    (r = alias_list_find(deny, table, &broker->own_deny, err)) < 0 ||
+	    (r = alias_list_find(deny, table, &broker->private_cache, err)) < 0 ||
+	    (r = alias_list_find(read_only, table, &broker->hostconf.mandatory_read_only, err)) <
+		    0 ||
+	    (r = alias_list_find(read_only, table, &broker->own_read_only, err)) < 0)
+		return r;
+	broker->alias_generation = broker->kernelmounts.generation;
+	return 0;
+}
+
+static int add_guards(struct policy_build *build, struct error *err)
+{
+	struct broker *broker = build->broker;
+	struct rule_list *list = &build->candidates;
+	const struct {
+		const struct alias_list *aliases;
+		enum access access;
+	} kinds[] = { { &broker->deny_aliases, ACCESS_DENY },
+		      { &broker->read_only_aliases, ACCESS_READ_ONLY } };
+	int r = find_aliases(broker, err);
+
+	build->guards = list->count;
+	for (size_t i = 0; r == 0 && i < broker->private_cache.count; i++)
+		r = candidates_add_guard(list, broker->private_cache.items[i], ACCESS_DENY,
+					 "fsbox itself", NULL, err);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (size_t j = 0; r == 0 && j < kinds[i].aliases->count; j++)
+			r = candidates_add_guard(list, kinds[i].aliases->items[j].path,
+						 kinds[i].access, "bind alias of",
+						 kinds[i].aliases->items[j].of, err);
+	}
+	return r;
+}
+
 static int assemble(struct policy_build *build, struct error *err)
 {
 	struct broker *broker = build->broker;
@@ -374,7 +423,9 @@ static int assemble(struct policy_build *build, struct error *err)
 	if (r == 0)
 		r = choose_private_root(build, err);
 	input.private_root = build->private_root;
-	return r < 0 ? r : assemble_with(build, &input, err);
+	if (r == 0)
+		r = assemble_with(build, &input, err);
+	return r < 0 ? r : add_guards(build, err);
 }
 
 void rules_begin(struct policy_build *build)

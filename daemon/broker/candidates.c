@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/buf.h"
 #include "common/path.h"
 #include "common/scope.h"
 #include "daemon/broker/resolver.h"
@@ -79,6 +80,71 @@ int candidates_add_sockets(struct rule_list *list, const struct string_list *soc
 		rule->optional = true;
 	}
 	return 0;
+}
+
+/* ---- guards ----------------------------------------------------------------------------- */
+
+int candidates_add_guard(struct rule_list *list, const char *path, enum access access,
+			 const char *note, const char *of, struct error *err)
+{
+	struct buf origin = BUF_INIT(LIMIT_PATH_BYTES + 64);
+	struct rule *rule = NULL;
+
+	if (buf_add_string(&origin, note) == 0 &&
+	    (of == NULL || buf_printf(&origin, " %s", of) == 0))
+		rule = rule_list_add(list, path, access, RULE_MANDATORY, origin.data, err);
+	else
+		(void)error_set(err, ERR_NOMEM, ENOMEM, "rules");
+	buf_deinit(&origin);
+	if (rule == NULL)
+		return err != NULL ? -(int)err->kind : -ERR_NOMEM;
+	rule->host = true;
+	return 0;
+}
+
+static const char *place_of(const struct rule *rule)
+{
+	return rule->real != NULL ? rule->real : rule->path;
+}
+
+/* Whether RULE, which is no guard, makes something visible. */
+static bool shows(const struct rule *rule)
+{
+	return rule->access == ACCESS_READ_WRITE ||
+	       (rule->access == ACCESS_READ_ONLY && !rule->host && !rule->lowers);
+}
+
+static bool is_shown(const struct rule_list *list, size_t count, const char *path)
+{
+	size_t host = 0;
+	size_t private = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct rule *rule = &list->rules[i];
+		const char *place = place_of(rule);
+		size_t *deepest = rule->bind_source != NULL ? &private : &host;
+
+		if (!shows(rule))
+			continue;
+		if (rule->bind_source == NULL && path_covers(path, place))
+			return true;
+		if (path_covers(place, path) && strlen(place) > *deepest)
+			*deepest = strlen(place);
+	}
+	return host > 0 && host >= private;
+}
+
+void candidates_keep_shown(struct rule_list *list, size_t from)
+{
+	size_t kept = from;
+
+	for (size_t i = from; i < list->count; i++) {
+		if (is_shown(list, from, place_of(&list->rules[i])))
+			list->rules[kept++] = list->rules[i];
+		else
+			rule_deinit(&list->rules[i]);
+	}
+	list->count = kept < list->count ? kept : list->count;
 }
 
 /* ---- facts ------------------------------------------------------------------------------ */

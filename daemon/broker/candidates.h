@@ -29,6 +29,17 @@ int candidates_add_sockets(struct rule_list *list, const struct string_list *soc
 			   enum rule_source source, const char *origin, const char *where,
 			   struct error *err);
 
+/*
+ * What nothing lifts, but matters only where it is shown: append a rule of the machine's own for PATH,
+ * @note and the path it is there for ("bind alias of /x") or @note alone (OF is NULL) as its origin.
+ * When all facts are filled in, candidates_keep_shown() removes those rules at and behind FROM whose
+ * places no grant before FROM shows: none is at, above or below it, or a private directory stands
+ * there instead.
+ */
+int candidates_add_guard(struct rule_list *list, const char *path, enum access access,
+			 const char *note, const char *of, struct error *err);
+void candidates_keep_shown(struct rule_list *list, size_t from);
+
 /* Values for LOOKUP_PATHS: every rule's path of which nothing is known yet. */
 void candidates_ask(const struct rule_list *list, struct buf *out);
 

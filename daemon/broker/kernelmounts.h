@@ -12,15 +12,19 @@
 
 #include "common/error.h"
 #include "common/policy.h"
+#include "daemon/alias.h"
 
 /*
  * @fd          /proc/self/mountinfo, which tells when it changed; -1: not open
  * @generation  counts how often it was read
+ * @paths       of kernel file systems at unusual places
+ * @table       all mounts
  */
 struct kernelmounts {
 	int fd;
 	uint64_t generation;
 	struct string_list paths;
+	struct mount_table table;
 };
 
 #define KERNELMOUNTS_INIT \
@@ -28,11 +32,12 @@ struct kernelmounts {
 		.fd = -1  \
 	}
 
-/* Bring @paths up to date; cheap when nothing was mounted since. Fails with ERR_SYSTEM, ERR_NOMEM. */
+/* Bring all that up to date; cheap when nothing was mounted since. Fails with ERR_SYSTEM, ERR_NOMEM. */
 int kernelmounts_refresh(struct kernelmounts *mounts, struct error *err);
 void kernelmounts_deinit(struct kernelmounts *mounts);
 
-/* The same from the text of a mountinfo file, appended to PATHS; changes TEXT. */
-int kernelmounts_parse(struct string_list *paths, char *text, struct error *err);
+/* The same for @paths alone, from TABLE, appended to PATHS. Fails with ERR_NOMEM. */
+int kernelmounts_list(struct string_list *paths, const struct mount_table *table,
+		      struct error *err);
 
 #endif

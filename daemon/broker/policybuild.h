@@ -77,6 +77,7 @@ struct policy_build {
 	struct string_list link_targets;
 	struct rule_list asked;
 	struct rule_list candidates;
+	size_t guards;       /* of them, from here on */
 	struct policy plain; /* botmux: what the context gave besides rules */
 	struct rule_list final_read_only;
 	char *private_root;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/scope.h"
 #include "daemon/broker/resolver.h"
 #include "tests/test.h"
 
@@ -206,10 +207,78 @@ static void test_short_answer(void **state)
 	buf_deinit(&found);
 }
 
+static struct rule *grant(struct rule_list *list, const char *path, enum access access)
+{
+	struct rule *rule = rule_list_add(list, path, access, RULE_USER, "test", NULL);
+
+	assert_non_null(rule);
+	return rule;
+}
+
+/* Which of the guards stay is one letter each. */
+static void expect_kept(struct rule_list *list, const char *expected)
+{
+	static const char *const guards[] = { "/h/.cache/fsbox", "/srv/alias/fsbox", "/" };
+	size_t from = list->count;
+	char kept[8] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(guards); i++)
+		assert_int_equal(candidates_add_guard(list, guards[i], ACCESS_DENY, "alias of",
+						      "/x", NULL),
+				 0);
+	candidates_keep_shown(list, from);
+	for (size_t i = from; i < list->count; i++) {
+		const struct rule *rule = &list->rules[i];
+
+		assert_string_equal(rule->origin, "alias of /x");
+		assert_int_equal(rule->source, RULE_MANDATORY);
+		assert_true(rule->host);
+		kept[i - from] = rule->path[1] != '\0' ? rule->path[1] : '/';
+	}
+	assert_string_equal(kept, expected);
+	rule_list_deinit(list);
+	*list = (struct rule_list)RULE_LIST_INIT;
+}
+
+static void test_guards(void **state)
+{
+	struct rule_list list = RULE_LIST_INIT;
+	struct rule *rule;
+
+	(void)state;
+	expect_kept(&list, "");
+	grant(&list, "/", ACCESS_READ_WRITE);
+	expect_kept(&list, "hs/");
+	grant(&list, "/srv", ACCESS_READ_ONLY);
+	grant(&list, "/h/.cach", ACCESS_READ_WRITE);
+	expect_kept(&list, "s/");
+	/* At and below. */
+	grant(&list, "/h/.cache/fsbox", ACCESS_READ_ONLY);
+	grant(&list, "/srv/alias/fsbox/x/y", ACCESS_READ_ONLY);
+	expect_kept(&list, "hs/");
+	/* What only takes away shows nothing. */
+	grant(&list, "/srv", ACCESS_DENY);
+	grant(&list, "/srv", ACCESS_READ_ONLY)->lowers = true;
+	grant(&list, "/srv", ACCESS_READ_ONLY)->host = true;
+	expect_kept(&list, "");
+	/* Through a link. */
+	rule = grant(&list, "/link", ACCESS_READ_WRITE);
+	rule->real = strdup("/srv/alias");
+	expect_kept(&list, "s/");
+	/* A private directory in its place, unless something of the host's is deeper, or as deep. */
+	grant(&list, "/h", ACCESS_READ_WRITE);
+	grant(&list, "/h/.cache", ACCESS_READ_WRITE)->bind_source = strdup("/p");
+	expect_kept(&list, "/");
+	grant(&list, "/h/.cache", ACCESS_READ_WRITE)->bind_source = strdup("/p");
+	grant(&list, "/h/.cache", ACCESS_READ_WRITE);
+	expect_kept(&list, "h/");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_guards),
 		cmocka_unit_test(test_unusable_paths),
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_deny_behind_a_closed_directory),

@@ -70,6 +70,7 @@ static void reload(struct spawner *spawner)
 	log_set_level((enum log_level)spawner->config.host.log_level);
 	/* What was verified before was verified against the old one. */
 	templates_drop_all(&spawner->templates, "the configuration changed");
+	spawner->protected_paths.is_current = false;
 	log_write(LOG_INFO, "configuration read again");
 }
 
@@ -140,7 +141,7 @@ static int prepare_own_paths(struct spawner *spawner, struct error *err)
 {
 	const struct paths *paths = &spawner->paths;
 	const char *denied[] = { paths->run_dir, paths->state_dir, paths->log_dir,
-				 paths->config_dir };
+				 paths->config_dir, paths->cache_dir };
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(denied); i++)
@@ -267,6 +268,15 @@ static int prepare_templates(struct spawner *spawner, struct error *err)
 	return templates_init(&spawner->templates, spawner, err);
 }
 
+/* Now rather than in the first job's time. What is wrong then refuses jobs, not this start. */
+static void prepare_protected_paths(struct spawner *spawner)
+{
+	struct error err = ERROR_INIT;
+
+	if (protected_paths_refresh(spawner, &err) < 0)
+		log_failure(&err, "other names of what is protected");
+}
+
 static int prepare_roles(struct spawner *spawner, struct error *err)
 {
 	struct error no_recorder = ERROR_INIT;
@@ -328,6 +338,7 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	    (r = prepare_engines(spawner, err)) < 0 || (r = watch_signals(spawner, err)) < 0 ||
 	    (r = prepare_templates(spawner, err)) < 0)
 		return r;
+	prepare_protected_paths(spawner);
 	return open_socket(spawner, listen_count, err);
 }
 
@@ -401,6 +412,7 @@ void spawner_deinit(struct spawner *spawner)
 	quota_deinit(&spawner->quota);
 	string_list_deinit(&spawner->own_deny);
 	string_list_deinit(&spawner->own_read_only);
+	protected_paths_deinit(&spawner->protected_paths);
 	config_deinit(&spawner->config);
 
 	/* Last: whoever waits for the lock finds everything free. */

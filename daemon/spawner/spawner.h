@@ -28,6 +28,7 @@
 #include "daemon/spawner/quota.h"
 #include "daemon/spawner/recorderlink.h"
 #include "daemon/spawner/template.h"
+#include "daemon/spawner/verify.h"
 
 struct brokerlink;
 struct job;
@@ -36,6 +37,7 @@ struct job;
 
 /*
  * @own_deny, @own_read_only  paths that every plan must keep (R25)
+ * @protected_paths           these, and their other names by the mounts as they are
  * @init_fd                   sealed memfd of the static init
  * @user_ns_fd                user mode: the user namespace that native jobs live in; else -1
  * @broker_exec_fd            O_PATH of fsbox-broker, so that only this binary is ever started
@@ -52,6 +54,7 @@ struct spawner {
 	struct config config;
 	struct string_list own_deny;
 	struct string_list own_read_only;
+	struct protected_paths protected_paths;
 	struct peer_home home;
 	struct loop loop;
 	struct children children;
@@ -100,7 +103,7 @@ struct spawner {
 		.socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1, .init_fd = -1,            \
 		.broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,                          \
 		.signal_source = LOOP_SOURCE_INIT, .user_ns_fd = -1, .templates = TEMPLATES_INIT, \
-		.netpool = NETPOOL_INIT,                                                          \
+		.netpool = NETPOOL_INIT, .protected_paths = PROTECTED_PATHS_INIT,                 \
 	}
 
 /*

@@ -493,8 +493,12 @@ void templates_drop_placeholders(struct templates *templates, uid_t uid)
 
 static void on_mounts_changed(uint32_t events, void *arg)
 {
+	struct templates *templates = arg;
+
 	(void)events;
-	templates_drop_all(arg, "the host's mounts changed");
+	templates_drop_all(templates, "the host's mounts changed");
+	/* Now rather than in the next job's time, which hears of a failure too. */
+	(void)protected_paths_refresh(templates->spawner, NULL);
 }
 
 int templates_init(struct templates *templates, struct spawner *spawner, struct error *err)

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/scope.h"
+#include "daemon/alias.h"
 #include "daemon/spawner/sealed.h"
 #include "daemon/spawner/spawner.h"
 
@@ -105,8 +107,62 @@ static int verify_root(const struct plan *plan, struct error *err)
 	return 0;
 }
 
-int verify_plan(const struct spawner *spawner, uid_t uid, const struct plan *plan,
-		struct error *err)
+/* ---- other names ------------------------------------------------------------------------ */
+
+void protected_paths_deinit(struct protected_paths *paths)
+{
+	if (paths->mountinfo_fd > 0)
+		(void)close(paths->mountinfo_fd);
+	string_list_deinit(&paths->deny);
+	string_list_deinit(&paths->read_only);
+	*paths = (struct protected_paths)PROTECTED_PATHS_INIT;
+}
+
+/* OWN, and the other names of it and of the HOST's. */
+static int list_names(struct string_list *list, const struct mount_table *table,
+		      const struct string_list *own, const struct string_list *host,
+		      struct error *err)
+{
+	AUTO(alias_list_deinit) struct alias_list aliases = ALIAS_LIST_INIT;
+	int r = alias_list_find(&aliases, table, own, err);
+
+	string_list_deinit(list);
+	if (r == 0)
+		r = alias_list_find(&aliases, table, host, err);
+	for (size_t i = 0; r == 0 && i < own->count; i++)
+		r = string_list_add(list, own->items[i], err);
+	for (size_t i = 0; r == 0 && i < aliases.count; i++)
+		r = string_list_add(list, aliases.items[i].path, err);
+	return r;
+}
+
+int protected_paths_refresh(struct spawner *spawner, struct error *err)
+{
+	AUTO(mount_table_deinit) struct mount_table table = MOUNT_TABLE_INIT;
+	const struct hostconf *host = &spawner->config.host;
+	struct protected_paths *paths = &spawner->protected_paths;
+	int r = 0;
+
+	if (paths->mountinfo_fd < 0 && (paths->mountinfo_fd = mountinfo_open(err)) < 0)
+		return -ERR_SYSTEM;
+	/* Asked first: what is read is newer than the answer. */
+	if (mountinfo_is_stale(paths->mountinfo_fd))
+		paths->is_current = false;
+	if (paths->is_current)
+		return 0;
+	if ((r = mount_table_read(&table, paths->mountinfo_fd, err)) < 0 ||
+	    (r = list_names(&paths->deny, &table, &spawner->own_deny, &host->mandatory_deny, err)) <
+		    0 ||
+	    (r = list_names(&paths->read_only, &table, &spawner->own_read_only,
+			    &host->mandatory_read_only, err)) < 0)
+		return r;
+	paths->is_current = true;
+	return 0;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, struct error *err)
 {
 	AUTO(string_list_deinit) struct string_list roots = { 0 };
 	int r = 0;
@@ -116,10 +172,11 @@ int verify_plan(const struct spawner *spawner, uid_t uid, const struct plan *pla
 				 "network 'proxy' is not available; use 'none' or 'host'");
 	if (uid == 0 && (r = verify_root(plan, err)) < 0)
 		return r;
-	if ((r = private_roots(spawner, plan, &roots, err)) < 0)
+	if ((r = private_roots(spawner, plan, &roots, err)) < 0 ||
+	    (r = protected_paths_refresh(spawner, err)) < 0)
 		return r;
-	return plan_check(plan, &spawner->config.host, &spawner->own_deny, &spawner->own_read_only,
-			  &roots, err);
+	return plan_check(plan, &spawner->config.host, &spawner->protected_paths.deny,
+			  &spawner->protected_paths.read_only, &roots, err);
 }
 
 int verify_start(const struct spawner *spawner, struct op_start *start, struct error *err)

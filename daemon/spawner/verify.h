@@ -7,6 +7,7 @@
  * (R11). The broker is the user, so everything in a plan is the user's word.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -15,6 +16,34 @@
 #include "proto/wire/spawnop.h"
 
 struct spawner;
+
+/*
+ * What no plan may open: fsbox's own paths (R25), and their other names and those of what the host's
+ * configuration protects, by the mounts as they are (R11).
+ *
+ * @mountinfo_fd  tells when mounts changed; -1: never read
+ * @is_current    both lists are by the configuration, and by the mounts when the kernel last spoke of a
+ *                change
+ */
+struct protected_paths {
+	int mountinfo_fd;
+	bool is_current;
+	struct string_list deny;
+	struct string_list read_only;
+};
+
+#define PROTECTED_PATHS_INIT        \
+	{                           \
+		.mountinfo_fd = -1, \
+	}
+
+void protected_paths_deinit(struct protected_paths *paths);
+
+/*
+ * Bring SPAWNER's up to date: one system call when no mount changed. Fails with ERR_SYSTEM, ERR_NOMEM,
+ * ERR_POLICY_INVALID (too many other names), and then again the next time.
+ */
+int protected_paths_refresh(struct spawner *spawner, struct error *err);
 
 /*
  * Map the plan in PLAN_FD, a memfd that fsboxd made and the broker filled and sealed.
@@ -28,11 +57,10 @@ int verify_map(int plan_fd, size_t plan_bytes, const void **ret_bytes, size_t *r
 	       struct error *err);
 
 /*
- * Whether a job of UID may have PLAN. Fails with ERR_POLICY_INVALID, ERR_NOT_AUTHORIZED or
- * ERR_ENGINE_UNAVAILABLE, naming what is wrong.
+ * Whether a job of UID may have PLAN, by the mounts as they are now. Fails with ERR_POLICY_INVALID,
+ * ERR_NOT_AUTHORIZED or ERR_ENGINE_UNAVAILABLE, naming what is wrong, or as protected_paths_refresh().
  */
-int verify_plan(const struct spawner *spawner, uid_t uid, const struct plan *plan,
-		struct error *err);
+int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, struct error *err);
 
 /*
  * Whether the request beside the plan is sound; fills in the configured limits where it has none.

@@ -332,6 +332,8 @@ static void greedy(void)
 		{ PLAN_BIND, 0, (char *)(uintptr_t) "/proc", (char *)(uintptr_t) "/proc", -1 },
 		{ PLAN_BIND, 0, (char *)(uintptr_t) "/srv/secret",
 		  (char *)(uintptr_t) "/srv/secret", -1 },
+		{ PLAN_BIND, 0, (char *)(uintptr_t) "/run/alias", (char *)(uintptr_t) "/run/alias",
+		  -1 }, /* of the same, by then */
 	};
 	struct plan plan;
 

@@ -571,6 +571,73 @@ def r25_what_decides_about_the_next_job(daemon, engine):
             raise AssertionError(f"{name} was made")
 
 
+def plants_nothing(daemon, engine, place, folder, *options):
+    """What decides about the next job cannot be written to or moved in FOLDER, the home by some name."""
+    home = daemon.user.home
+    said = shell(daemon, engine, f"cd {folder} && mkdir -p .config/fsbox .cache/fsbox;"
+                 "echo x >.config/fsbox/fsboxd.conf; echo x >.cache/fsbox/planted;"
+                 "mv .config/fsbox .config/f; mv .cache/fsbox .cache/f; mv .config .c; mv .cache .k;"
+                 "cat .config/fsbox/profile; echo x >.config/free; echo end", place, *options)
+    equal(succeeds(said), "end\n")
+    for name in (".config/fsbox/fsboxd.conf", ".cache/fsbox/planted", ".config/f", ".cache/f", ".c", ".k"):
+        if os.path.exists(f"{home}/{name}"):
+            raise AssertionError(f"{folder}, {options}: {name} was made")
+    os.remove(f"{home}/.config/free")  # it was open otherwise
+
+
+@case(*MODES)
+@both
+def r11_r25_other_names_of_what_is_closed(daemon, engine):
+    place = project(daemon, "alias")
+    lib.needs_throwaway_home()
+    home = daemon.user.home
+    # One was there before fsboxd; where mounting is possible one comes while it runs.
+    folders = [os.environ["FSBOX_TEST_TOP"] + (home if lib.IS_ROOT else "/home")]
+    if lib.IS_ROOT:
+        folders.append(f"/var/lib/alias-{daemon.mode}-{engine}")
+        os.mkdir(folders[1])
+        lib.mount("--bind", home, folders[1])
+    try:
+        for there in (False, True):
+            daemon.user.shell("rm -rf .config/fsbox; mkdir -p .config .cache")
+            if there:
+                daemon.user.write(f"{home}/.config/fsbox/profile", "SECRET")
+            for folder in folders:
+                plants_nothing(daemon, engine, place, folder, "--rw", folder)
+                plants_nothing(daemon, engine, place, folder, "--rw", f"{folder}/.config",
+                               "--rw", f"{folder}/.cache")
+                plants_nothing(daemon, engine, place, folder, "--profile", "host")
+        # Who shows nothing of it hears nothing of it.
+        said = succeeds(daemon.ctl("--json", "policy", "show", cwd=place))
+        mounts = succeeds(shell(daemon, engine, "cut -d' ' -f5 /proc/self/mountinfo; ls -A /tmp", place))
+        for folder in folders:
+            lacks(said, folder)
+            lacks(mounts, folder)
+        contains(succeeds(daemon.ctl("--json", "policy", "show", "--rw", folders[0], cwd=place)),
+                 f'["{folders[0]}/.config/fsbox","deny","mandatory"]')
+    finally:
+        if lib.IS_ROOT:
+            lib.sh("umount", folders[1])
+        daemon.user.shell("rm -rf .config/fsbox")
+
+
+@case(*MODES)
+@both
+def r25_private_caches_are_not_for_the_job(daemon, engine):
+    place = project(daemon, "caches")
+    lib.needs_throwaway_home()
+    home = daemon.user.home
+    succeeds(shell(daemon, engine, "echo private >~/.cache/mine", place))
+    for options in (["--rw", f"{home}/.cache"], ["--rw", f"{home}/.cache/fsbox"], ["--profile", "host"]):
+        result = shell(daemon, engine, "cd ~/.cache; find . -name mine; echo x >fsbox/planted; mv fsbox f;"
+                       "rm -rf fsbox/*; echo end", place, *options)
+        equal(succeeds(result), "./mine\nend\n" if options[1].endswith("/fsbox") else "end\n", f"{options}")
+        for name in ("f", "fsbox/planted"):
+            if os.path.exists(f"{home}/.cache/{name}"):
+                raise AssertionError(f"{options}: {name} was made")
+    equal(succeeds(shell(daemon, engine, "cat ~/.cache/mine", place)), "private\n")
+
+
 # ---- processes, status --------------------------------------------------------------------------
 
 
