@@ -2,8 +2,8 @@
 """Builds and runs the suites for run.sh and counts what happened, case by case.
 
 Two builds: with AddressSanitizer and UndefinedBehaviorSanitizer for the suites that run code in
-their own process, and as it ships for those that run the programs (a static init and processes that
-give up what a sanitizer needs cannot carry one). Warnings are errors in both.
+their own process and for the hostile ones of those that run the programs; as it ships for all that run
+the programs. Warnings are errors in both.
 """
 
 import hashlib
@@ -19,6 +19,9 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUITES = ["unit", "golden", "fuzz", "lint", "integration", "root"]
 SANITIZED = {"unit", "golden", "fuzz"}
+
+# Integration tests that run against both builds: whoever feeds garbage to a role wants its sanitizers.
+HOSTILE = ["bad_input", "hostile_client", "hostile_broker", "broker_jobs", "broker_wire"]
 MUST_WORK = os.environ.get("FSBOX_MUST_WORK", "") not in ("", "0")
 
 ORDINARY_UID = 61599  # nobody's
@@ -30,7 +33,8 @@ CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED)\s+\] (?:\w+: )?([A-Za-z_]\w*)\s*
 TAP = re.compile(r"^(ok|not ok)\b\s*\d*\s*-?\s*(.*?)(?:\s*# (SKIP)\b\s*(.*))?$", re.M)
 
 BUILDS = {
-    "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug"],
+    "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug",
+                  "-Dc_args=-fno-sanitize-recover=all"],
     "plain": ["-Dbuildtype=debugoptimized"],
 }
 
@@ -94,9 +98,9 @@ def retry_without_root(command, environment, cases):
             for case, outcome, note in cases]
 
 
-def record(results, entry):
+def record(results, entry, label):
     """One line of testlog.json."""
-    name = entry["name"].split(":", 1)[-1].replace(" / ", "/").strip()
+    name = label + entry["name"].split(":", 1)[-1].replace(" / ", "/").strip()
     output = (entry.get("stdout") or "") + "\n" + (entry.get("stderr") or "")
     result = entry["result"]
     failed = result not in ("OK", "SKIP", "EXPECTEDFAIL")
@@ -116,7 +120,7 @@ def record(results, entry):
         print("  | " + "\n  | ".join(output.strip().split("\n")[-80:]), flush=True)
 
 
-def follow(results, log_path, position):
+def follow(results, log_path, position, label):
     """Record the complete lines of the log behind POSITION; the new position."""
     try:
         with open(log_path, encoding="utf-8") as file:
@@ -126,7 +130,7 @@ def follow(results, log_path, position):
                 if not line.endswith("\n"):
                     return position
                 position = file.tell()
-                record(results, json.loads(line))
+                record(results, json.loads(line), label)
     except FileNotFoundError:
         return position
 
@@ -154,15 +158,13 @@ def build(results, name, folder):
     return False
 
 
-def run_suites(results, folder, suites):
-    """meson test, its results told as they come."""
+def run_tests(results, folder, what, label=""):
+    """meson test WHAT, its results told as they come under names that begin with LABEL."""
     environment = dict(
         os.environ, LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1",
         ASAN_OPTIONS="abort_on_error=1:detect_stack_use_after_return=1",
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1")
-    command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", "suites"]
-    for suite in suites:
-        command += ["--suite", suite]
+    command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", "suites", *what]
     log_path = os.path.join(folder, "meson-logs", "suites.json")
     if os.path.exists(log_path):
         os.remove(log_path)
@@ -173,12 +175,12 @@ def run_suites(results, folder, suites):
                                    stderr=subprocess.STDOUT)
         while process.poll() is None:
             time.sleep(0.3)
-            position = follow(results, log_path, position)
-    follow(results, log_path, position)
+            position = follow(results, log_path, position, label)
+    follow(results, log_path, position, label)
     if results.passed + results.failed + results.skipped == before:
         with open(os.path.join(folder, "meson-test.log"), encoding="utf-8") as log:
             print(log.read()[-2000:])
-        results.add("suites " + " ".join(suites), "fail", "not one test ran")
+        results.add("meson test " + " ".join(what), "fail", "not one test ran")
 
 
 def footprint(top):
@@ -235,9 +237,14 @@ def main():
     try:
         for name in BUILDS:
             suites = [s for s in SUITES if s in wanted and (s in SANITIZED) == (name == "sanitized")]
+            hostile = HOSTILE if name == "sanitized" and "integration" in wanted else []
             folder = os.path.join(top, name)
-            if suites and build(results, name, folder):
-                run_suites(results, folder, suites)
+            if not (suites or hostile) or not build(results, name, folder):
+                continue
+            if suites:
+                run_tests(results, folder, [f"--suite={suite}" for suite in suites])
+            if hostile:
+                run_tests(results, folder, hostile, "sanitized/")
     finally:
         if not keep:
             shutil.rmtree(top, ignore_errors=True)

@@ -414,7 +414,10 @@ def r7_descriptors_that_may_not_enter_a_sandbox(daemon):
     # fsboxd itself holds nothing that anybody passed.
     if lib.IS_ROOT:
         for fd in os.listdir(f"/proc/{daemon.process.pid}/fd"):
-            lacks(os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}"), place)
+            try:
+                lacks(os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}"), place)
+            except FileNotFoundError:  # closed meanwhile
+                pass
 
 
 @case(*MODES, root=True)
