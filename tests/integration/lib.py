@@ -110,6 +110,10 @@ def enter_private_machine():
         else:
             # The tree may lie in the home that is about to be covered.
             shutil.copytree(os.path.dirname(os.path.abspath(__file__)), f"{top}/tests")
+            for variable in ("FSBOX_KERNEL_TESTS", "FSBOX_VECTORS"):
+                if os.environ.get(variable):
+                    shutil.copytree(os.environ[variable], f"{top}/{variable}")
+                    os.environ[variable] = f"{top}/{variable}"
             os.environ["FSBOX_TEST_IDS"] = f"{os.getuid()}:{os.getgid()}"
             status = in_machine(sys.executable, "-B", f"{top}/tests/{os.path.basename(sys.argv[0])}",
                                 *sys.argv[1:], top=top, stage="mapped",
@@ -448,7 +452,11 @@ def processes(name=None):
 
 
 def descriptors(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    """How many PID has open; 0 where only root may see that (roles are not dumpable)."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        return 0
 
 
 def wait_for(condition, seconds=10, what="condition"):

@@ -769,7 +769,8 @@ def r25_what_is_fsboxs_own_is_closed_inside(daemon):
            "user": [os.path.dirname(daemon.socket), f"{home}/.local/state/fsbox",
                     f"{home}/.config/fsbox"],
            "root": ["/run/fsbox-root", "/var/lib/fsbox-root", "/etc/fsbox"]}[daemon.mode]
-    os.makedirs("/etc/fsbox", exist_ok=True)
+    if lib.IS_ROOT:
+        os.makedirs("/etc/fsbox", exist_ok=True)
     if daemon.mode == "user":
         daemon.user.write(f"{home}/.config/fsbox/profiles/x.json", "{}\n")
     profiles = [[], ["--rw", "/"], ["--rw", home]]
