@@ -192,18 +192,18 @@ def b16_an_ancestor_of_a_protected_path_keeps_its_name(daemon):
         daemon.user.shell("rm -rf a z; mkdir -p a/b; echo keep >a/b/f", cwd=place)
         out = succeeds(daemon.sh("(mv a z) 2>&-; mkdir -p a/b 2>&-; (echo EVIL >a/b/f) 2>&-; "
                                  "(rm -rf a) 2>&-; ls", rule, f"{place}/a/b", cwd=place))
-        if lib.ENGINE == "bwrap":
-            continue  # binds alone do not hold a name, and it says so
         equal(out, "a\n", rule)
         equal(daemon.user.shell("ls; cat a/b/f", cwd=place), "a\nkeep\n", rule)
 
 
 @case("system", "user")
 def b26_a_thousand_rules_cost_little_the_second_time(daemon):
-    if lib.ENGINE == "bwrap":
-        raise lib.Skip("is what bwrap cannot do")
     place = project(daemon, "b26")
     daemon.user.shell("mkdir d; seq -f d/f%.0f 1000 | xargs touch", cwd=place)
+    if lib.ENGINE == "bwrap":  # holds them, at its own cost
+        rules = [word for n in range(1, 1001) for word in ("--ro", f"{place}/d/f{n}")]
+        succeeds(daemon.sh("! echo x 2>&- >d/f1000", *rules, cwd=place, timeout=60))
+        return
 
     def fastest(count):
         rules = [word for n in range(1, count + 1) for word in ("--ro", f"{place}/d/f{n}")]
