@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import tempfile
 
@@ -14,13 +15,13 @@ RECORDER = os.path.join(lib.BUILD, "daemon/fsbox-recorder")
 FEED = os.path.join(lib.BUILD, "tests/integration/event_feed")
 
 
-def record(folder, *feed, arguments=(), timeout=30):
+def record(folder, *feed, arguments=(), timeout=30, journal=False):
     """Feed the recorder; its exit status, stderr, and the parsed lines."""
     path = os.path.join(folder, "events.jsonl")
     with subprocess.Popen([FEED, *feed], stdout=subprocess.PIPE) as feeder:
         result = subprocess.run(
             ["/bin/sh", "-c", 'exec 3<&0 </dev/null; exec "$0" "$@"', RECORDER, "--events", path,
-             "--no-journal", *arguments],
+             *([] if journal else ["--no-journal"]), *arguments],
             stdin=feeder.stdout, stderr=subprocess.PIPE, env={}, timeout=timeout, check=False)
         feeder.stdout.close()
     lines = []
@@ -78,6 +79,28 @@ def rotation_loses_nothing_at_the_seam():
         raise AssertionError(sizes)
     jobs = older + [line["job"] for line in lines]
     equal(jobs, list(range(jobs[0], 401)))
+
+
+@case(root=True)
+def journald_hears_of_each_event():
+    """A socket of ours where journald's would be."""
+    os.makedirs("/run/systemd/journal", exist_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal, \
+            tempfile.TemporaryDirectory() as folder:
+        journal.bind("/run/systemd/journal/socket")
+        journal.settimeout(10)
+        status, errors, lines = record(folder, "2", b"ma\nke", journal=True)
+        heard = [journal.recv(65536) for _ in lines]
+    os.remove("/run/systemd/journal/socket")
+    equal((status, errors, len(lines)), (0, "", 2))
+    for message, line in zip(heard, lines):
+        for field in (b"SYSLOG_IDENTIFIER=fsbox\n", b"FSBOX_EVENT=execution.started\n",
+                      b"FSBOX_JOB=%d\n" % line["job"], b"FSBOX_UID=61501\n", b"PRIORITY=6\n"):
+            if field not in message:
+                raise AssertionError(f"{field} is not in {message}")
+        # The line as in the file, and nothing that a foreign newline could have added.
+        text = message[message.index(b"MESSAGE=") + 8:].split(b"\n")[0]
+        equal(json.loads(text), line)
 
 
 @case()
