@@ -4,6 +4,7 @@
 import os
 import shutil
 import socket
+import subprocess
 import time
 
 import lib
@@ -124,6 +125,35 @@ def a_second_daemon_does_not_take_the_place_of_the_first():
     time.sleep(0.2)
     daemon.start()
     daemon.stop()
+
+
+@case(root=True)
+def an_installed_fsbox_works_and_its_units_are_right():
+    meson = shutil.which("meson", path=lib.PATH)
+    if not meson:
+        raise lib.Skip("meson is not here")
+    stage = f"{os.environ['FSBOX_TEST_TOP']}/installed"
+    lib.sh(meson, "install", "-C", lib.BUILD, "--no-rebuild", env=dict(os.environ, DESTDIR=stage),
+           stdout=subprocess.DEVNULL)
+    lib.mount("--bind", f"{stage}/usr/local", "/usr/local")
+    try:
+        user = User("fsbxc")
+        user.shell("mkdir -p src/p")
+        result = user.run(["fsboxctl", "--user", "spawn", "--", "/bin/sh", "-c", "exit 6"],
+                          cwd=f"{user.home}/src/p")
+        status_is(result, 6)
+        for pid in lib.processes("fsboxd"):
+            os.kill(pid, 15)
+        wait_for(lambda: not lib.processes("fsboxd"), 10, "its end")
+        if shutil.which("systemd-analyze"):
+            units = "/usr/local/lib/systemd"
+            for kind in ("system", "user"):
+                succeeds(User("root").run(
+                    ["systemd-analyze", f"--{kind}", "--man=no", "verify",
+                     f"{units}/{kind}/fsboxd.service", f"{units}/{kind}/fsboxd.socket"],
+                    env={"XDG_RUNTIME_DIR": "/run"}))
+    finally:
+        lib.sh("umount", "-l", "/usr/local")
 
 
 lib.main()
