@@ -101,7 +101,8 @@ def retry_without_root(command, environment, cases):
 
 def record(results, entry, label):
     """One line of testlog.json."""
-    name = label + entry["name"].split(":", 1)[-1].replace(" / ", "/").strip()
+    suites, _, name = entry["name"].split(":", 1)[-1].partition(" / ")
+    name = f"{label}{suites.split('+')[0]}/{name.strip()}"
     output = (entry.get("stdout") or "") + "\n" + (entry.get("stderr") or "")
     result = entry["result"]
     failed = result not in ("OK", "SKIP", "EXPECTEDFAIL")
