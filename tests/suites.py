@@ -33,6 +33,9 @@ MAY_SKIP = re.compile(r"macOS|what bwrap cannot do")
 CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED)\s+\] (?:\w+: )?([A-Za-z_]\w*)\s*$", re.M)
 TAP = re.compile(r"^(ok|not ok)\b\s*\d*\s*-?\s*(.*?)(?:\s*# (SKIP)\b\s*(.*))?$", re.M)
 
+# Folders of other runs at the same time; ours have our process number in their names.
+OTHERS = re.compile(rf"fsbox-(tests|it)\.(?!{os.getpid()}\.)")
+
 BUILDS = {
     "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug",
                   "-Dc_args=-fno-sanitize-recover=all"],
@@ -163,7 +166,7 @@ def build(results, name, folder):
 def run_tests(results, folder, what, label=""):
     """meson test WHAT, its results told as they come under names that begin with LABEL."""
     environment = dict(
-        os.environ, LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1",
+        os.environ, LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", FSBOX_TEST_RUN=str(os.getpid()),
         ASAN_OPTIONS="abort_on_error=1:detect_stack_use_after_return=1",
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1")
     command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", "suites", *what]
@@ -197,8 +200,9 @@ def footprint(top):
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/var/lib", "/var/log", "/run/user"):
         try:
             for leaf in os.listdir(folder):
-                if leaf.startswith("fsbox") and os.path.join(folder, leaf) != top:
-                    state[os.path.join(folder, leaf)] = "there"
+                path = os.path.join(folder, leaf)
+                if leaf.startswith("fsbox") and path != top and not OTHERS.match(leaf):
+                    state[path] = "there"
         except OSError:
             pass
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -231,7 +235,7 @@ def main():
         return 2
     results = Results()
     keep = os.environ.get("FSBOX_TEST_BUILD")
-    top = os.path.abspath(keep) if keep else tempfile.mkdtemp(prefix="fsbox-tests.")
+    top = os.path.abspath(keep) if keep else tempfile.mkdtemp(prefix=f"fsbox-tests.{os.getpid()}.")
     before = footprint(top)
     os.makedirs(top, exist_ok=True)
     os.chmod(top, 0o755)  # the tests' own users run the programs in it

@@ -102,7 +102,7 @@ def enter_private_machine():
                               sys.executable, "-B", *sys.argv])
     if stage == "user" or not IS_ROOT and no_user_namespaces():
         return
-    top = tempfile.mkdtemp(prefix="fsbox-it.")
+    top = tempfile.mkdtemp(prefix=f"fsbox-it.{os.environ.get('FSBOX_TEST_RUN', '0')}.")
     os.chmod(top, 0o755)
     try:
         if IS_ROOT:
