@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spawner/native.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -249,6 +251,27 @@ int native_still_valid(const struct native_input *input, struct error *err)
 
 /* ---- a job ----------------------------------------------------------------------------- */
 
+/*
+ * An address besides 127.0.0.1: where only that is there, getaddrinfo() with AI_ADDRCONFIG finds no
+ * family in use, and does not know "localhost" any more. Nobody else has one of this range.
+ */
+static int add_alias(int fd, struct error *err)
+{
+	struct ifreq request = { .ifr_name = "lo:1" };
+	struct sockaddr_in address = { .sin_family = AF_INET };
+
+	address.sin_addr.s_addr = htonl(NATIVE_ALIAS_ADDRESS);
+	memcpy(&request.ifr_addr, &address, sizeof(address));
+	if (ioctl(fd, SIOCSIFADDR, &request) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "give the loopback an address");
+	/* Alone: without it the whole class C would be this machine. */
+	address.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	memcpy(&request.ifr_netmask, &address, sizeof(address));
+	if (ioctl(fd, SIOCSIFNETMASK, &request) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "give the loopback an address");
+	return 0;
+}
+
 static int bring_loopback_up(struct error *err)
 {
 	struct ifreq request = { .ifr_flags = IFF_UP };
@@ -257,7 +280,9 @@ static int bring_loopback_up(struct error *err)
 	memcpy(request.ifr_name, "lo", sizeof("lo"));
 	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "bring the loopback up");
-	return 0;
+	/* Every port of this network is the job's; where that cannot be said, those from 1024 on are. */
+	(void)write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", NULL);
+	return add_alias(fd, err);
 }
 
 int native_enter_network(int net_ns_fd, struct error *err)

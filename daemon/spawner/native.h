@@ -51,6 +51,9 @@ struct native_shared {
 #define NATIVE_NET_NEW (-1)  /* a new, empty one with its loopback up */
 #define NATIVE_NET_HOST (-2) /* the host's */
 
+/* The second address of a network of its own, 198.18.0.2 (RFC 2544: never anybody's). */
+#define NATIVE_ALIAS_ADDRESS 0xc6120002u
+
 /* The stage of failures that say: not the job, the template is at fault. */
 #define NATIVE_STAGE_TEMPLATE "template"
 

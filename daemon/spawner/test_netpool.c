@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spawner/netpool.h"
 
+#include <arpa/inet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/identity.h"
+#include "daemon/spawner/native.h"
 #include "daemon/spawner/nativeprobe.h"
 #include "tests/fdcount.h"
 #include "tests/test.h"
@@ -97,10 +99,12 @@ static void scene_deinit(struct scene *scene)
 		;
 }
 
-/* In a child: enters FD; 0 if it is empty but for a loopback that is up. */
+/* In a child: enters FD; 0 if it is empty but for a loopback that is up and has two addresses. */
 static int look_inside(const struct scene *scene, int fd)
 {
 	struct ifreq lo = { .ifr_name = "lo" };
+	struct ifreq alias = { .ifr_name = "lo:1" };
+	struct sockaddr_in address;
 	struct if_nameindex *names = NULL;
 	size_t count = 0;
 	int probe = -1;
@@ -118,7 +122,13 @@ static int look_inside(const struct scene *scene, int fd)
 	probe = socket(AF_INET, SOCK_DGRAM, 0);
 	if (count == 0 || ioctl(probe, SIOCGIFFLAGS, &lo) < 0)
 		return 13;
-	return lo.ifr_flags & IFF_UP ? 0 : 14;
+	if (!(lo.ifr_flags & IFF_UP))
+		return 14;
+	/* Without it getaddrinfo() with AI_ADDRCONFIG would know no address at all. */
+	if (ioctl(probe, SIOCGIFADDR, &alias) < 0)
+		return 15;
+	memcpy(&address, &alias.ifr_addr, sizeof(address));
+	return ntohl(address.sin_addr.s_addr) == NATIVE_ALIAS_ADDRESS ? 0 : 16;
 }
 
 static void assert_empty_network(const struct scene *scene, int fd)
