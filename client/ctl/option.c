@@ -32,9 +32,11 @@ void ctl_list_add(struct ctl_list *list, const char *item)
 
 void ctl_args_deinit(struct ctl_args *args)
 {
-	struct ctl_list *const lists[] = { &args->rw,  &args->ro,       &args->deny,
-					   &args->env, &args->env_pass, &args->socket_allow,
-					   &args->made };
+	struct ctl_list *const lists[] = { &args->rw,          &args->ro,
+					   &args->deny,        &args->env,
+					   &args->env_pass,    &args->socket_allow,
+					   &args->allow_hosts, &args->deny_hosts,
+					   &args->forward,     &args->made };
 
 	for (size_t i = 0; i < args->made.count; i++)
 		free((char *)args->made.items[i]);

@@ -45,6 +45,9 @@ struct ctl_args {
 	struct ctl_list socket_allow;
 	const char *cwd;
 	const char *net;
+	struct ctl_list allow_hosts;
+	struct ctl_list deny_hosts;
+	struct ctl_list forward;
 	const char *engine;
 	struct ctl_list env;
 	struct ctl_list env_pass;

@@ -99,6 +99,31 @@ static int fill_env(struct request *request, const struct ctl_args *args, struct
 	return 0;
 }
 
+static int fill_net(struct request *request, const struct ctl_args *args, struct error *err)
+{
+	request->spawn.net = args->net;
+	request->spawn.net_allow = args->allow_hosts.items;
+	request->spawn.net_deny = args->deny_hosts.items;
+	if (args->forward.count == 0)
+		return 0;
+
+	request->forward = calloc(args->forward.count, sizeof(*request->forward));
+	if (!request->forward)
+		return error_set(err, ERR_NOMEM, 0, "collect the ports");
+	for (size_t i = 0; i < args->forward.count; i++) {
+		uint64_t port = 0;
+
+		if (!parse_count(args->forward.items[i], 1, UINT16_MAX, &port))
+			return error_set(err, ERR_INVALID, 0,
+					 "--forward: '%s' is no port from 1 to 65535",
+					 args->forward.items[i]);
+		request->forward[i] = (uint32_t)port;
+	}
+	request->spawn.forward = request->forward;
+	request->spawn.forward_count = args->forward.count;
+	return 0;
+}
+
 static int fill_profile(struct request *request, struct ctl *ctl, struct error *err)
 {
 	const struct ctl_args *args = &ctl->args;
@@ -136,13 +161,14 @@ int request_fill(struct request *ret_request, struct ctl *ctl, struct error *err
 		r = fill_rules(ret_request, args, err);
 	if (r == 0)
 		r = fill_env(ret_request, args, err);
+	if (r == 0)
+		r = fill_net(ret_request, args, err);
 	if (r < 0)
 		return r;
 
 	ret_request->spawn.cwd = args->cwd;
 	ret_request->spawn.env_pass = args->env_pass.items;
 	ret_request->spawn.socket_allow = args->socket_allow.items;
-	ret_request->spawn.net = args->net;
 	ret_request->spawn.memory_bytes = args->memory_bytes;
 	ret_request->spawn.wall_ms = args->timeout_ms;
 	ret_request->spawn.pids = (uint32_t)args->pids;
@@ -160,6 +186,7 @@ void request_deinit(struct request *request)
 	free(request->rules);
 	free(request->context);
 	free(request->pwd);
+	free(request->forward);
 	free(request->env.items);
 	*request = (struct request){ .rules = NULL };
 }

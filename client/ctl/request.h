@@ -13,6 +13,7 @@ struct request {
 	struct fsbox_rule *rules;
 	char *context;
 	char *pwd;
+	uint32_t *forward;
 	struct ctl_list env;
 };
 

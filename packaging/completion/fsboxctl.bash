@@ -29,6 +29,9 @@ _fsboxctl_argument()
 	--deny) _fsboxctl_files "$2" ;;
 	--cwd) _fsboxctl_files "$2" ;;
 	--net) _fsboxctl_words 'none proxy host' "$2" ;;
+	--allow-host) _fsboxctl_words "$(compgen -e)" "$2" ;;
+	--deny-host) _fsboxctl_words "$(compgen -e)" "$2" ;;
+	--forward) _fsboxctl_words "$(compgen -e)" "$2" ;;
 	--socket-allow) _fsboxctl_files "$2" ;;
 	--env) COMPREPLY=() ;;
 	--env-pass) _fsboxctl_words "$(compgen -e)" "$2" ;;
@@ -91,7 +94,7 @@ _fsboxctl()
 		;;
 	'policy check')
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
 		*) COMPREPLY=() ;;
 		esac
 		;;
@@ -115,7 +118,7 @@ _fsboxctl()
 		;;
 	'policy show')
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
 		*) COMPREPLY=() ;;
 		esac
 		;;
@@ -133,7 +136,7 @@ _fsboxctl()
 		;;
 	'spawn' | run)
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --socket-allow --env --env-pass --engine --egress-only --timeout --memory --pids --cpus --detach --label --status-fd --dry-run --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --timeout --memory --pids --cpus --detach --label --status-fd --dry-run --json --help' "$current" ;;
 		*) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -c -f -- "$current") ;;
 		esac
 		;;
@@ -163,7 +166,7 @@ _fsboxctl()
 		;;
 	'why')
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --socket-allow --env --env-pass --engine --egress-only --platform --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --platform --json --help' "$current" ;;
 		*) _fsboxctl_files "$current" ;;
 		esac
 		;;

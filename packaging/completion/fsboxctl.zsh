@@ -90,6 +90,9 @@ _fsboxctl()
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
 			'--net[network\: none of its own, through the proxy, or the host'\''s]:none|proxy|host:(none proxy host)' \
+			'*--allow-host[may be reached through the proxy\: a name, *.NAME, an address; implies --net proxy]:HOST\[\:PORT\]:' \
+			'*--deny-host[may not, whatever allows it]:HOST\[\:PORT\]:' \
+			'*--forward[make this port of the host'\''s 127.0.0.1 reachable inside]:PORT:' \
 			'*--socket-allow[keep this well-known socket (an agent'\''s, a container engine'\''s) reachable]:PATH:_files' \
 			'*--env[set a variable inside]:NAME=VALUE:' \
 			'*--env-pass[pass a variable on that the profile would withhold]:NAME:' \
@@ -131,6 +134,9 @@ _fsboxctl()
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
 			'--net[network\: none of its own, through the proxy, or the host'\''s]:none|proxy|host:(none proxy host)' \
+			'*--allow-host[may be reached through the proxy\: a name, *.NAME, an address; implies --net proxy]:HOST\[\:PORT\]:' \
+			'*--deny-host[may not, whatever allows it]:HOST\[\:PORT\]:' \
+			'*--forward[make this port of the host'\''s 127.0.0.1 reachable inside]:PORT:' \
 			'*--socket-allow[keep this well-known socket (an agent'\''s, a container engine'\''s) reachable]:PATH:_files' \
 			'*--env[set a variable inside]:NAME=VALUE:' \
 			'*--env-pass[pass a variable on that the profile would withhold]:NAME:' \
@@ -162,6 +168,9 @@ _fsboxctl()
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
 			'--net[network\: none of its own, through the proxy, or the host'\''s]:none|proxy|host:(none proxy host)' \
+			'*--allow-host[may be reached through the proxy\: a name, *.NAME, an address; implies --net proxy]:HOST\[\:PORT\]:' \
+			'*--deny-host[may not, whatever allows it]:HOST\[\:PORT\]:' \
+			'*--forward[make this port of the host'\''s 127.0.0.1 reachable inside]:PORT:' \
 			'*--socket-allow[keep this well-known socket (an agent'\''s, a container engine'\''s) reachable]:PATH:_files' \
 			'*--env[set a variable inside]:NAME=VALUE:' \
 			'*--env-pass[pass a variable on that the profile would withhold]:NAME:' \
@@ -212,6 +221,9 @@ _fsboxctl()
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
 			'--net[network\: none of its own, through the proxy, or the host'\''s]:none|proxy|host:(none proxy host)' \
+			'*--allow-host[may be reached through the proxy\: a name, *.NAME, an address; implies --net proxy]:HOST\[\:PORT\]:' \
+			'*--deny-host[may not, whatever allows it]:HOST\[\:PORT\]:' \
+			'*--forward[make this port of the host'\''s 127.0.0.1 reachable inside]:PORT:' \
 			'*--socket-allow[keep this well-known socket (an agent'\''s, a container engine'\''s) reachable]:PATH:_files' \
 			'*--env[set a variable inside]:NAME=VALUE:' \
 			'*--env-pass[pass a variable on that the profile would withhold]:NAME:' \
