@@ -141,6 +141,8 @@ static void add_op(struct writer *writer, const struct plan_op *op)
 	case PLAN_PIN:
 		add_pin(writer, op);
 		return;
+	case PLAN_NOTICE:
+		return;
 	case PLAN_SEAL:
 		cover_pins(writer);
 		add2(writer, "--remount-ro", op->path);
@@ -272,6 +274,7 @@ static int plain_add_op(struct bwrap_plain *plain, const struct bwrap_plain_opti
 	case PLAN_SEAL:
 		return plain_add(plain, "--remount-ro", op->path, NULL, err);
 	case PLAN_PIN: /* hardened plans only */
+	case PLAN_NOTICE:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}

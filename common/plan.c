@@ -7,6 +7,8 @@
 #include "common/limits.h"
 #include "common/path.h"
 #include "common/pathtree.h"
+#include "common/plan_notice.h"
+#include "common/plan_op.h"
 #include "common/plan_pin.h"
 #include "common/scope.h"
 #include "common/sysmount.h"
@@ -255,15 +257,18 @@ static int build_absent_deny(struct builder *builder, uint32_t index, enum shown
 			     struct error *err)
 {
 	const struct rule *rule = &builder->rules->rules[index];
+	bool is_notice = rule->absent == ABSENT_REPORT;
 	uint32_t flags = 0;
 
-	if (rule->absent == ABSENT_REPORT || rule->absent == ABSENT_IGNORE)
+	if (rule->absent == ABSENT_IGNORE ||
+	    (is_notice && (around == SHOWN_NOTHING || around == SHOWN_PRIVATE)))
 		return 0;
-	if (around == SHOWN_WRITABLE)
+	if (!is_notice && around == SHOWN_WRITABLE)
 		flags = rule->absent == ABSENT_WATCH ? PLAN_WATCH : PLAN_PLACEHOLDER;
-	else if (around == SHOWN_READABLE || around == SHOWN_KERNEL)
+	else if (!is_notice && (around == SHOWN_READABLE || around == SHOWN_KERNEL))
 		flags = PLAN_WATCH; /* never a placeholder in a readOnly tree (R26) */
-	return add_op(builder, PLAN_MASK_DIR, flags, rule->path, NULL, (int32_t)index, err);
+	return add_op(builder, is_notice ? PLAN_NOTICE : PLAN_MASK_DIR, flags, rule->path, NULL,
+		      (int32_t)index, err);
 }
 
 /* A deny with a grant below it: a tree that can hold the mount points, sealed when they are made. */
@@ -349,6 +354,7 @@ static int build_system(struct builder *builder, const struct sysmount *mount, u
 	case PLAN_MASK_TREE:
 	case PLAN_SEAL:
 	case PLAN_PIN:
+	case PLAN_NOTICE:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}
@@ -361,7 +367,7 @@ static int add_symlink(struct builder *builder, const char *path, const char *te
 	return add_op(builder, PLAN_SYMLINK, rule < 0 ? PLAN_SYSTEM : 0, path, text, rule, err);
 }
 
-/* Nothing of the host, no place of ours and no mount point is at, above or below PATH. */
+/* Nothing of the host, no place of ours, no mount point is at, above or below PATH. */
 static bool is_bare(const struct builder *builder, const char *path)
 {
 	uint32_t begin = 0;
@@ -494,33 +500,6 @@ static int build_seals(struct builder *builder, struct error *err)
 	return r;
 }
 
-/* What ordering relies on; common/policy.h promises it, a caller in a hurry may forget it. */
-static int check_rules(const struct builder *builder, struct error *err)
-{
-	const struct rule_list *rules = builder->rules;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < rules->count; i++) {
-		const struct rule *rule = &rules->rules[i];
-		const char *why = path_refusal(rule->path);
-
-		if (why)
-			return error_set(err, ERR_POLICY_INVALID, 0, "a rule's path '%s' %s",
-					 rule->path, why);
-		if (i > 0) {
-			size_t before = path_depth(rule[-1].path);
-			size_t here = path_depth(rule->path);
-
-			if (before > here ||
-			    (before == here && strcmp(rule[-1].path, rule->path) >= 0))
-				return error_set(err, ERR_POLICY_INVALID, 0,
-						 "the rules are not merged at '%s'", rule->path);
-		}
-		r = sysmount_check_rule(rule, err);
-	}
-	return r;
-}
-
 /* Put rules, and with them in order the system places, into the tree. */
 static int builder_init(struct builder *builder, struct error *err)
 {
@@ -580,7 +559,7 @@ int plan_build(struct plan *ret_plan, const struct policy *policy,
 		return error_set(err, ERR_NOMEM, 0, "no memory for the plan");
 
 	if (ordered)
-		r = check_rules(&builder, err);
+		r = plan_check_rules(&policy->rules, err);
 	if (r == 0)
 		r = builder_init(&builder, err);
 	if (r == 0)
@@ -590,6 +569,8 @@ int plan_build(struct plan *ret_plan, const struct policy *policy,
 			    : build_plain(&builder, err);
 	if (r == 0 && hardened(&builder, PLAN_HARDEN_PIN))
 		r = plan_add_pins(&plan, err);
+	if (r == 0 && hardened(&builder, PLAN_HARDEN_ABSENT))
+		r = plan_add_notices(&plan, policy, err);
 	if (r == 0)
 		r = build_seals(&builder, err);
 	if (r < 0)

@@ -24,8 +24,17 @@ struct hostconf;
  * Operations are carried out in order; a later one covers an earlier one at the same place.
  *
  * In a hardened plan: PLAN_ROOT, links, then mounts by depth (rules and system places together), then
- * pins, then seals, that of "/" last. An operation with PLAN_WATCH mounts nothing: whoever carries the
+ * pins, then seals, that of "/" last. Notices may stand anywhere before the seals. An operation with PLAN_WATCH mounts nothing: whoever carries the
  * plan out must find its path absent, and fails otherwise.
+ *
+ * What is absent comes in three forms, for the guard (daemon/spawner/guard.h) to act on when it appears:
+ *
+ *	PLAN_PLACEHOLDER  something is made on the host first, and masked like anything else
+ *	PLAN_WATCH        a mask of what appears, of its kind: a directory's or a file's
+ *	PLAN_NOTICE       an operation that neither mounts nor demands anything: what appears is told, and
+ *	                  with PLAN_QUARANTINE taken away (R28)
+ *
+ * The same path may be under notice in many plans, and may exist by the time one is carried out.
  */
 enum plan_op_kind {
 	PLAN_ROOT,      /* the tmpfs that becomes / */
@@ -40,6 +49,7 @@ enum plan_op_kind {
 	PLAN_SEAL,      /* make the mount at path read-only, not what is mounted below */
 	PLAN_SYS,       /* read-only sysfs without cgroup file systems, or nothing: "/" rules */
 	PLAN_PIN,       /* source, which is seen at path, must keep its name (common/plan_pin.h) */
+	PLAN_NOTICE,    /* path is absent in a writable tree: tell when it appears */
 	PLAN_OP_KIND_COUNT,
 };
 
@@ -53,7 +63,11 @@ enum plan_op_flags {
 	PLAN_SYSTEM = 1 << 5,    /* ours rather than a rule's */
 	PLAN_NODE_LINK =
 		1 << 6, /* path is itself a symbolic link: held where an engine can mount on one */
-	PLAN_FLAGS_ALL = (1 << 7) - 1,
+	PLAN_QUARANTINE = 1 << 7, /* PLAN_NOTICE: take away what appears */
+	PLAN_ENTRIES =
+		1
+		<< 8, /* PLAN_NOTICE: path is a directory that stays; new entries of it are meant */
+	PLAN_FLAGS_ALL = (1 << 9) - 1,
 };
 
 /*

@@ -12,7 +12,7 @@
 #include "common/sysmount.h"
 
 /*
- * @ops       every operation that mounts or is watched. Links, seals and pins show nothing; nor are
+ * @ops       every operation that mounts or is watched. Links, seals, pins and notices show nothing; nor are
  *            masks on link nodes relied on, for not every engine can make them
  * @links     the links
  * @sealed    for each operation whether a later seal makes it read-only
@@ -116,6 +116,8 @@ static uint32_t allowed_flags(enum plan_op_kind kind)
 	case PLAN_PIN:
 	case PLAN_OP_KIND_COUNT:
 		break;
+	case PLAN_NOTICE:
+		return PLAN_QUARANTINE | PLAN_ENTRIES;
 	}
 	return 0;
 }
@@ -157,6 +159,25 @@ static const char *bind_refusal(const struct checker *checker, const struct plan
 	return is_private_path(checker, op->source) ? NULL : "the source is no private directory";
 }
 
+/*
+ * What is taken away is taken by the user's own hands where his job could write. All others were better
+ * left out than wrong.
+ */
+static const char *notice_refusal(const struct checker *checker, const struct plan_op *op)
+{
+	uint32_t all = (uint32_t)checker->plan->count;
+	const struct plan_op *seen = deciding_op(checker, op->path, all);
+
+	if ((op->flags & PLAN_ENTRIES) && !(op->flags & PLAN_QUARANTINE))
+		return "flags that do not belong together";
+	if (!(op->flags & PLAN_QUARANTINE))
+		return NULL;
+	if (seen->kind != PLAN_BIND || is_private(seen) || (seen->flags & PLAN_READ_ONLY) ||
+	    strcmp(seen->path, op->path) == 0)
+		return "it is in no tree of the host's that a job may write";
+	return NULL;
+}
+
 /* What is wrong with an operation by itself, or NULL. */
 static const char *op_refusal(const struct checker *checker, const struct plan_op *op)
 {
@@ -186,6 +207,8 @@ static const char *op_refusal(const struct checker *checker, const struct plan_o
 		return NULL;
 	case PLAN_PIN: /* shows nothing, but is a mount all the same */
 		return is_own_source(checker, op) ? NULL : "the source is not the target";
+	case PLAN_NOTICE:
+		return notice_refusal(checker, op);
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}
@@ -456,7 +479,7 @@ static int checker_init(struct checker *checker, struct error *err)
 
 		if (op->kind == PLAN_SYMLINK)
 			path_tree_add(&checker->links, op->path, (uint32_t)i);
-		else if (op->kind != PLAN_SEAL && op->kind != PLAN_PIN &&
+		else if (op->kind != PLAN_SEAL && op->kind != PLAN_PIN && op->kind != PLAN_NOTICE &&
 			 !(op->flags & PLAN_NODE_LINK))
 			path_tree_add(&checker->ops, op->path, (uint32_t)i);
 		checker->root_bound |= op->kind == PLAN_BIND && strcmp(op->path, "/") == 0 &&
@@ -508,7 +531,7 @@ enum access plan_access(const struct plan *plan, const char *path)
 		const struct plan_op *op = &plan->ops[i];
 
 		if (op->kind == PLAN_SYMLINK || op->kind == PLAN_SEAL || op->kind == PLAN_PIN ||
-		    !path_covers(op->path, path))
+		    op->kind == PLAN_NOTICE || !path_covers(op->path, path))
 			continue;
 		if (is_mask(op))
 			return ACCESS_DENY;

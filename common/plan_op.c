@@ -7,6 +7,7 @@
 #include "common/limits.h"
 #include "common/path.h"
 #include "common/scope.h"
+#include "common/sysmount.h"
 
 #define OPS_FIRST 64
 
@@ -23,6 +24,7 @@ static const char *const kind_names[] = {
 	[PLAN_SEAL] = "seal",
 	[PLAN_SYS] = "sys",
 	[PLAN_PIN] = "pin",
+	[PLAN_NOTICE] = "notice",
 };
 
 const char *plan_op_kind_name(enum plan_op_kind kind)
@@ -73,4 +75,29 @@ int plan_add(struct plan *plan, const struct plan_op *op, struct error *err)
 	}
 	plan->ops[plan->count++] = copy;
 	return 0;
+}
+
+int plan_check_rules(const struct rule_list *rules, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < rules->count; i++) {
+		const struct rule *rule = &rules->rules[i];
+		const char *why = path_refusal(rule->path);
+
+		if (why)
+			return error_set(err, ERR_POLICY_INVALID, 0, "a rule's path '%s' %s",
+					 rule->path, why);
+		if (i > 0) {
+			size_t before = path_depth(rule[-1].path);
+			size_t here = path_depth(rule->path);
+
+			if (before > here ||
+			    (before == here && strcmp(rule[-1].path, rule->path) >= 0))
+				return error_set(err, ERR_POLICY_INVALID, 0,
+						 "the rules are not merged at '%s'", rule->path);
+		}
+		r = sysmount_check_rule(rule, err);
+	}
+	return r;
 }

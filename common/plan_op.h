@@ -14,4 +14,10 @@ const char *plan_op_kind_name(enum plan_op_kind kind);
 /* Absolute, without trailing slash, empty, `.` or `..` segments. */
 bool plan_path_is_canonical(const char *path);
 
+/*
+ * What ordering by depth relies on: paths canonical, rules merged, none on what stays ours. policy.h
+ * promises it, a caller in a hurry may forget it. Fails with ERR_POLICY_INVALID, naming the path.
+ */
+int plan_check_rules(const struct rule_list *rules, struct error *err);
+
 #endif

@@ -147,7 +147,7 @@ int plan_add_pins(struct plan *plan, struct error *err)
 		return r;
 	for (size_t i = 0; i < count; i++)
 		if (plan->ops[i].kind != PLAN_SYMLINK && plan->ops[i].kind != PLAN_SEAL &&
-		    !(plan->ops[i].flags & PLAN_WATCH))
+		    plan->ops[i].kind != PLAN_NOTICE && !(plan->ops[i].flags & PLAN_WATCH))
 			path_tree_add(&pinner.mounts, plan->ops[i].path, (uint32_t)i);
 	path_tree_link(&pinner.mounts);
 

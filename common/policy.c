@@ -111,6 +111,9 @@ void policy_deinit(struct policy *policy)
 	string_list_deinit(&policy->deny_regexes);
 	string_list_deinit(&policy->final_read_only);
 	string_list_deinit(&policy->aliases);
+	string_list_deinit(&policy->notice);
+	string_list_deinit(&policy->quarantine);
+	string_list_deinit(&policy->quarantine_entries);
 	string_list_deinit(&policy->suppressed);
 	for (size_t i = 0; i < policy->note_count; i++) {
 		free(policy->notes[i].path);

@@ -48,6 +48,9 @@ struct policy_trie; /* look-up index: common/trie.h */
  * @final_read_only       likewise: paths that end read-only whatever the expressions say
  * @aliases               pairs: a name through links that something granted was asked for by, and
  *                        where that really is
+ * @notice                absent protected names: their appearing is told
+ * @quarantine            such that are taken away when they appear, and with @quarantine_entries
+ *                        directories of which new entries are (common/protect.h)
  * @suppressed            grants dropped because they lie in a restricted tree; sorted, unique
  * @notes                 the same and other changes, with reasons
  */
@@ -58,6 +61,9 @@ struct policy {
 	struct string_list deny_regexes;
 	struct string_list final_read_only;
 	struct string_list aliases;
+	struct string_list notice;
+	struct string_list quarantine;
+	struct string_list quarantine_entries;
 	struct string_list suppressed;
 	struct policy_note *notes;
 	size_t note_count;

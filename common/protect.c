@@ -171,23 +171,43 @@ static int add_repository(struct rule_list *candidates, const struct protect_rep
 	return r;
 }
 
+void protect_watch_deinit(struct protect_watch *watch)
+{
+	if (!watch)
+		return;
+	string_list_deinit(&watch->report);
+	string_list_deinit(&watch->quarantine);
+	string_list_deinit(&watch->entries);
+}
+
+static int add_watch(struct protect_watch *watch, const struct protected_name *name,
+		     const struct protect_found *found, struct error *err)
+{
+	struct string_list *list = &watch->report;
+
+	if (name->quarantine)
+		list = found->type == NODE_ABSENT ? &watch->quarantine : &watch->entries;
+	/* A link leads where a job may have chosen; what is there is not ours to tidy. */
+	if (list == &watch->entries && (found->type != NODE_DIRECTORY || found->real))
+		return 0;
+	return string_list_add(list, found->path, err);
+}
+
 int protect_rules(struct rule_list *candidates, const struct protect_facts *facts,
-		  struct string_list *ret_report, struct string_list *ret_quarantine,
-		  struct error *err)
+		  struct protect_watch *ret_watch, struct error *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < facts->found_count; i++) {
 		const struct protect_found *found = &facts->found[i];
 		const struct protected_name *name = &table[found->name % ARRAY_SIZE(table)];
-		struct string_list *watch = name->quarantine ? ret_quarantine : ret_report;
 
 		if (name->git_config && facts->allow_git_config)
 			continue;
 		if (found->type != NODE_ABSENT && !name->watch_only)
 			r = add_found(candidates, found, err);
-		else if (watch)
-			r = string_list_add(watch, found->path, err);
+		else if (ret_watch)
+			r = add_watch(ret_watch, name, found, err);
 	}
 	for (size_t i = 0; r == 0 && i < facts->repository_count; i++)
 		r = add_repository(candidates, &facts->repositories[i], err);

@@ -87,6 +87,21 @@ struct protect_facts {
 };
 
 /*
+ * Names that are not there. The lists are owned.
+ *
+ * @report      their appearing is told
+ * @quarantine  what appears is taken away
+ * @entries     directories that stay; what appears in them is taken away
+ */
+struct protect_watch {
+	struct string_list report;
+	struct string_list quarantine;
+	struct string_list entries;
+};
+
+void protect_watch_deinit(struct protect_watch *watch);
+
+/*
  * Append to CANDIDATES what FACTS ask for:
  *
  * - a readOnly rule for everything found (policy_settle() adds one for the link node where it is a
@@ -100,12 +115,11 @@ struct protect_facts {
  *
  * Rules have source RULE_USER, so that a user's own readWrite rule on the very path does not win.
  *
- * @ret_report, @ret_quarantine  gain the absent paths to watch; may be NULL
+ * @ret_watch  gains what is to be watched for; may be NULL
  *
  * Fails with ERR_NOMEM or ERR_POLICY_INVALID beyond LIMIT_RULES.
  */
 int protect_rules(struct rule_list *candidates, const struct protect_facts *facts,
-		  struct string_list *ret_report, struct string_list *ret_quarantine,
-		  struct error *err);
+		  struct protect_watch *ret_watch, struct error *err);
 
 #endif

@@ -127,7 +127,9 @@ static void R26_absent_denies(void **state)
 	expect("rw:/p deny:/p/gone=absent", "bind /p\nmask-dir /p/gone placeholder\n");
 	expect("rw:/p deny:/p/gone=absent!placeholder", "bind /p\nmask-dir /p/gone placeholder\n");
 	expect("rw:/p deny:/p/gone=absent!watch", "bind /p\nmask-dir /p/gone watch\n");
-	expect("rw:/p deny:/p/gone=absent!report", "bind /p\n");
+	expect("rw:/p deny:/p/gone=absent!report", "bind /p\nnotice /p/gone\n");
+	expect("ro:/p deny:/p/gone=absent!report", "bind /p ro\nnotice /p/gone\n");
+	expect("rw:/p@/priv/p deny:/p/gone=absent!report", "bind /p <- /priv/p private\n");
 	expect("rw:/p deny:/p/gone=absent!ignore", "bind /p\n");
 	expect("ro:/p deny:/p/gone=absent", "bind /p ro\nmask-dir /p/gone watch\n");
 	expect("ro:/p deny:/p/gone=absent!placeholder", "bind /p ro\nmask-dir /p/gone watch\n");
@@ -136,7 +138,7 @@ static void R26_absent_denies(void **state)
 	       "bind /p\nmask-dir /p/gone placeholder\n");
 	/* What is only watched hides nothing from a deny below it. */
 	expect("rw:/p deny:/p/gone=absent!report deny:/p/gone/x=absent",
-	       "bind /p\nmask-dir /p/gone/x placeholder\npin /p/gone\n");
+	       "bind /p\nnotice /p/gone\nmask-dir /p/gone/x placeholder\npin /p/gone\n");
 	expect("rw:/p deny:/p/gone=absent!watch deny:/p/gone/x=absent",
 	       "bind /p\nmask-dir /p/gone watch\nmask-dir /p/gone/x placeholder\npin /p/gone\n");
 	expect("rw:/p deny:/p/gone=absent!watch rw:/p/gone/x=absent@/priv/x",

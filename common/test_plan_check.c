@@ -343,6 +343,22 @@ static void other_source(struct plan *plan)
 	free(op->source);
 	op->source = strdup("/srv/secret");
 }
+static void quarantine_read_only(struct plan *plan)
+{
+	append(plan, PLAN_NOTICE, PLAN_QUARANTINE, "/r/x", NULL);
+}
+static void quarantine_nothing(struct plan *plan)
+{
+	append(plan, PLAN_NOTICE, PLAN_QUARANTINE, "/home/u/x", NULL);
+}
+static void entries_alone(struct plan *plan)
+{
+	append(plan, PLAN_NOTICE, PLAN_ENTRIES, "/p/x", NULL);
+}
+static void notice_for_mask(struct plan *plan)
+{
+	find(plan, PLAN_MASK_DIR, "/srv/secret")->kind = PLAN_NOTICE;
+}
 static void root_as_link(struct plan *plan)
 {
 	append(plan, PLAN_BIND, PLAN_NODE_LINK | PLAN_READ_ONLY, "/", "/");
@@ -432,6 +448,11 @@ static void R11_nothing_can_be_switched_off(void **state)
 	tamper("rw:/p", placeholder_bind, "a placeholder for what is shown");
 	tamper("rw:/p", other_source, "the source is not the target");
 	tamper("rw:/p", pin_elsewhere, "the source is not the target");
+	tamper("rw:/p ro:/r", quarantine_read_only, "no tree of the host's that a job may write");
+	tamper("rw:/p ro:/r", quarantine_nothing, "no tree of the host's that a job may write");
+	tamper("rw:/p", entries_alone, "flags that do not belong together");
+	tamper("rw:/srv deny:/srv/secret ro:/srv/tools", notice_for_mask,
+	       "'/srv/secret' must be denied on this host");
 	tamper("rw:/p", root_as_link, "it is no link in a tree that is shown");
 	tamper("rw:/p", shown_as_link, "it is no link in a tree that is shown");
 	tamper("rw:/p", writable_link, "it is no link in a tree that is shown");

@@ -59,30 +59,33 @@ static void R28_found_and_absent_names(void **state)
 		{ index_of("hooks"), "/p/.git/hooks", "/p/h", NODE_DIRECTORY },
 		{ index_of("config"), "/p/.git/config", NULL, NODE_FILE },
 		{ index_of("modules"), "/p/.git/modules", NULL, NODE_DIRECTORY },
+		{ index_of("modules"), "/q/.git/modules", "/q/m", NODE_DIRECTORY },
+		{ index_of("modules"), "/r/.git/modules", NULL, NODE_ABSENT },
 		{ index_of("commondir"), "/p/.git/commondir", NULL, NODE_ABSENT },
 		{ index_of(".mcp.json"), "/p/.mcp.json", NULL, NODE_ABSENT },
 	};
 	struct protect_facts facts = { .found = found, .found_count = ARRAY_SIZE(found) };
 	AUTO(rule_list_deinit) struct rule_list rules = RULE_LIST_INIT;
 	AUTO(rule_list_deinit) struct rule_list lifted = RULE_LIST_INIT;
-	AUTO(string_list_deinit) struct string_list report = { .items = NULL };
-	AUTO(string_list_deinit) struct string_list quarantine = { .items = NULL };
+	AUTO(protect_watch_deinit) struct protect_watch watch = { .report.items = NULL };
 	AUTO(buf_deinit) struct buf text = BUF_INIT(4096);
 
 	(void)state;
-	assert_int_equal(protect_rules(&rules, &facts, &report, &quarantine, NULL), 0);
+	assert_int_equal(protect_rules(&rules, &facts, &watch, NULL), 0);
 	text_of(&rules, &text);
 	assert_string_equal(buf_text(&text), "readOnly user /p/.envrc\nreadOnly user /p/.vscode\n"
 					     "readOnly user /p/.git/hooks -> /p/h (/p/.git/hooks)\n"
 					     "readOnly user /p/.git/config\n");
-	assert_int_equal(report.count, 1);
-	assert_string_equal(report.items[0], "/p/.mcp.json");
-	assert_int_equal(quarantine.count, 2);
-	assert_string_equal(quarantine.items[0], "/p/.git/modules");
-	assert_string_equal(quarantine.items[1], "/p/.git/commondir");
+	assert_int_equal(watch.report.count, 1);
+	assert_string_equal(watch.report.items[0], "/p/.mcp.json");
+	assert_int_equal(watch.quarantine.count, 2);
+	assert_string_equal(watch.quarantine.items[0], "/r/.git/modules");
+	assert_string_equal(watch.quarantine.items[1], "/p/.git/commondir");
+	assert_int_equal(watch.entries.count, 1);
+	assert_string_equal(watch.entries.items[0], "/p/.git/modules");
 
 	facts.allow_git_config = true;
-	assert_int_equal(protect_rules(&lifted, &facts, NULL, NULL, NULL), 0);
+	assert_int_equal(protect_rules(&lifted, &facts, NULL, NULL), 0);
 	assert_int_equal(lifted.count, 3);
 }
 
@@ -103,7 +106,7 @@ static void worktrees_and_submodules(void **state)
 		AUTO(rule_list_deinit) struct rule_list rules = RULE_LIST_INIT;
 
 		repository.points_back = points_back;
-		assert_int_equal(protect_rules(&rules, &facts, NULL, NULL, NULL), 0);
+		assert_int_equal(protect_rules(&rules, &facts, NULL, NULL), 0);
 		buf_clear(&text);
 		text_of(&rules, &text);
 		/* Nothing is granted on the word of the `.git` file alone. */
@@ -123,7 +126,7 @@ static void worktrees_and_submodules(void **state)
 		AUTO(rule_list_deinit) struct rule_list rules = RULE_LIST_INIT;
 
 		repository.is_file = !directory;
-		assert_int_equal(protect_rules(&rules, &facts, NULL, NULL, NULL), 0);
+		assert_int_equal(protect_rules(&rules, &facts, NULL, NULL), 0);
 		buf_clear(&text);
 		text_of(&rules, &text);
 		assert_string_equal(buf_text(&text),
@@ -143,10 +146,10 @@ static void too_many_rules(void **state)
 
 	(void)state;
 	for (size_t i = 0; r == 0 && i <= 100000; i++)
-		r = protect_rules(&rules, &facts, NULL, NULL, i < 100000 ? &err : NULL);
+		r = protect_rules(&rules, &facts, NULL, i < 100000 ? &err : NULL);
 	assert_true(r < 0);
 	assert_int_equal(rules.count, 100000);
-	assert_int_equal(protect_rules(&rules, &facts, NULL, NULL, &err), -ERR_POLICY_INVALID);
+	assert_int_equal(protect_rules(&rules, &facts, NULL, &err), -ERR_POLICY_INVALID);
 }
 
 int main(void)

@@ -126,9 +126,10 @@ static const struct {
 	uint32_t flag;
 	const char *name;
 } flag_names[] = {
-	{ PLAN_READ_ONLY, "read-only" }, { PLAN_PLACEHOLDER, "placeholder" },
-	{ PLAN_WATCH, "watch" },         { PLAN_PRIVATE_SOURCE, "private-source" },
-	{ PLAN_NODE_FILE, "file" },      { PLAN_SYSTEM, "system" },
+	{ PLAN_READ_ONLY, "read-only" },   { PLAN_PLACEHOLDER, "placeholder" },
+	{ PLAN_WATCH, "watch" },           { PLAN_PRIVATE_SOURCE, "private-source" },
+	{ PLAN_NODE_FILE, "file" },        { PLAN_SYSTEM, "system" },
+	{ PLAN_QUARANTINE, "quarantine" }, { PLAN_ENTRIES, "entries" },
 };
 
 static void plan_json(struct compilation *it)

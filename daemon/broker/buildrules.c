@@ -167,6 +167,19 @@ static int take_over_suppressed(struct policy_build *build, struct error *err)
 	return r;
 }
 
+/* Each once, whatever trees it was found in. */
+static void take_over_watch(struct policy_build *build)
+{
+	struct policy *policy = &build->policy;
+
+	move_list(&policy->notice, &build->watch.report);
+	move_list(&policy->quarantine, &build->watch.quarantine);
+	move_list(&policy->quarantine_entries, &build->watch.entries);
+	string_list_sort_unique(&policy->notice);
+	string_list_sort_unique(&policy->quarantine);
+	string_list_sort_unique(&policy->quarantine_entries);
+}
+
 static void settle(struct policy_build *build)
 {
 	const struct settle_options options = {
@@ -187,6 +200,7 @@ static void settle(struct policy_build *build)
 		r = policy_settle(&build->policy, &build->candidates, &options, &err);
 	if (r == 0) {
 		build->policy.net = build->settings.net;
+		take_over_watch(build);
 		r = take_over_suppressed(build, &err);
 	}
 	if (r < 0) {

@@ -155,7 +155,7 @@ static void on_protected(void *arg, const void *values, size_t size, const struc
 	r = protected_unpack(&facts, values, size, &err);
 	facts.facts.allow_git_config = build->params->allow_git_config;
 	if (r == 0)
-		r = protect_rules(&build->asked, &facts.facts, NULL, NULL, &err);
+		r = protect_rules(&build->asked, &facts.facts, &build->watch, &err);
 	if (r == 0 && facts.incomplete)
 		r = string_list_add(&build->warnings,
 				    "too many directories: protected names deep in them were not"
@@ -408,6 +408,7 @@ void policy_build_trim(struct policy_build *build)
 	policy_deinit(&build->plain);
 	string_list_deinit(&build->link_targets);
 	rule_list_deinit(&build->asked);
+	protect_watch_deinit(&build->watch);
 	rule_list_deinit(&build->candidates);
 	rule_list_deinit(&build->final_read_only);
 }
@@ -431,6 +432,7 @@ void policy_build_deinit(struct policy_build *build)
 	string_list_deinit(&build->warnings);
 	string_list_deinit(&build->link_targets);
 	rule_list_deinit(&build->asked);
+	protect_watch_deinit(&build->watch);
 	rule_list_deinit(&build->candidates);
 	rule_list_deinit(&build->final_read_only);
 	free(build->failed_path);

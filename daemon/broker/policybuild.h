@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/plan.h"
 #include "common/policy.h"
+#include "common/protect.h"
 #include "common/sha256.h"
 #include "daemon/broker/profiles.h"
 #include "daemon/broker/resolve.h"
@@ -76,6 +77,7 @@ struct policy_build {
 	struct error failure;
 	struct string_list link_targets;
 	struct rule_list asked;
+	struct protect_watch watch;
 	struct rule_list candidates;
 	size_t guards;       /* of them, from here on */
 	struct policy plain; /* botmux: what the context gave besides rules */

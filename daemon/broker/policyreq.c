@@ -103,7 +103,8 @@ static int fill_flags(uint32_t flags, struct string_list *ret_names, struct erro
 		{ PLAN_READ_ONLY, "read-only" }, { PLAN_PLACEHOLDER, "placeholder" },
 		{ PLAN_WATCH, "watch" },         { PLAN_PRIVATE_SOURCE, "private" },
 		{ PLAN_NODE_FILE, "file" },      { PLAN_SYSTEM, "system" },
-		{ PLAN_NODE_LINK, "link" },
+		{ PLAN_NODE_LINK, "link" },      { PLAN_QUARANTINE, "quarantine" },
+		{ PLAN_ENTRIES, "entries" },
 	};
 	int r = 0;
 

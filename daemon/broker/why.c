@@ -122,7 +122,8 @@ static const char *mask_of(const struct policy *policy, const struct rule *rule,
 
 		if (op->kind == PLAN_SEAL || strcmp(op->path, rule->path) != 0)
 			continue;
-		mask = op->flags & PLAN_WATCH         ? "watch"
+		mask = op->kind == PLAN_NOTICE        ? "report"
+		       : op->flags & PLAN_WATCH       ? "watch"
 		       : op->flags & PLAN_PLACEHOLDER ? "placeholder"
 						      : plan_op_kind_name(op->kind);
 	}

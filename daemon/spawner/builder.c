@@ -260,7 +260,7 @@ static bool lost_its_object(const struct plan *plan, size_t index)
 		const struct plan_op *below = &plan->ops[index];
 
 		if (below->kind == PLAN_SYMLINK || below->kind == PLAN_SEAL ||
-		    below->kind == PLAN_PIN)
+		    below->kind == PLAN_PIN || below->kind == PLAN_NOTICE)
 			continue; /* puts nothing there */
 		if (path_covers(below->path, mask->path))
 			return below->kind == PLAN_BIND &&
@@ -380,6 +380,7 @@ static bool is_writable(const struct plan_op *op)
 	case PLAN_SEAL:
 	case PLAN_SYS:
 	case PLAN_PIN:
+	case PLAN_NOTICE:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}

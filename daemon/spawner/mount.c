@@ -373,6 +373,8 @@ static int build_op(struct mount_work *work, const struct plan_op *op, struct er
 		return do_sys(work, op, err);
 	case PLAN_PIN:
 		return do_pin(work, op, err);
+	case PLAN_NOTICE:
+		return 0;
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}

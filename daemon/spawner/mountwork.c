@@ -64,8 +64,9 @@ int mount_work_find_staged(struct mount_work *work, struct error *err)
 			if (work->fresh_count == FRESH_MAX)
 				return error_set(err, ERR_SETUP_FAILED, 0, "too many fresh places");
 			work->fresh[work->fresh_count++] = op;
-		} else if (op->kind != PLAN_SEAL && !(op->flags & PLAN_WATCH) &&
-			   under_fresh(work, op->path) && !staged_over(work, op->path)) {
+		} else if (op->kind != PLAN_SEAL && op->kind != PLAN_NOTICE &&
+			   !(op->flags & PLAN_WATCH) && under_fresh(work, op->path) &&
+			   !staged_over(work, op->path)) {
 			work->staged[work->staged_count++] = (struct staged){ op, i };
 		}
 	}
@@ -166,7 +167,7 @@ static bool stands_in_private(const struct mount_work *work, const struct plan_o
 
 	for (const struct plan_op *at = work->plan->ops; at < op; at++)
 		if (at->kind != PLAN_SYMLINK && at->kind != PLAN_SEAL && at->kind != PLAN_PIN &&
-		    path_covers(at->path, op->path))
+		    at->kind != PLAN_NOTICE && path_covers(at->path, op->path))
 			seen = at;
 	return seen && seen->kind == PLAN_BIND && (seen->flags & PLAN_PRIVATE_SOURCE);
 }

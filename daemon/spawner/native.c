@@ -175,6 +175,7 @@ static const char *host_path(const struct plan_op *op)
 	case PLAN_SEAL:
 	case PLAN_SYS:
 	case PLAN_PIN:
+	case PLAN_NOTICE:
 	case PLAN_OP_KIND_COUNT:
 		break;
 	}

@@ -123,7 +123,7 @@ static int assemble_host(struct error *err)
 static int protect(struct error *err)
 {
 	AUTO(rule_list_deinit) struct rule_list list = RULE_LIST_INIT;
-	AUTO(string_list_deinit) struct string_list absent = { .items = NULL };
+	AUTO(protect_watch_deinit) struct protect_watch watch = { .report.items = NULL };
 	const struct protect_found found[] = { { 0, "/p/.bashrc", "/d/bashrc", NODE_FILE },
 					       { 1, "/p/.bash_profile", NULL, NODE_ABSENT } };
 	const struct protect_repository repository = { .dot_git = "/p/.git",
@@ -137,7 +137,7 @@ static int protect(struct error *err)
 					     .repositories = &repository,
 					     .repository_count = 1 };
 
-	return protect_rules(&list, &facts, &absent, &absent, err);
+	return protect_rules(&list, &facts, &watch, err);
 }
 
 static const char *const rules =
