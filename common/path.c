@@ -155,6 +155,49 @@ char *path_clean(const char *path)
 	return rewrite_segments(path, DOTDOT_RESOLVE);
 }
 
+/* PATH is relative. Every `..` at the front of OUT stays: SEGMENTS counts those that can be undone. */
+static char *lexical_relative(const char *path)
+{
+	size_t size = strlen(path);
+	char *out = malloc(size + 2);
+	size_t segments = 0;
+	size_t used = 0;
+
+	if (!out) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	for (size_t at = 0; at <= size;) {
+		const char *segment = path + at;
+		size_t length = segment_length(segment, size - at);
+
+		at += length + 1;
+		if (length == 0 || segment_is(segment, length, "."))
+			continue;
+		if (segment_is(segment, length, "..") && segments > 0) {
+			while (used > 0 && out[--used] != '/')
+				;
+			segments--;
+			continue;
+		}
+		if (!segment_is(segment, length, ".."))
+			segments++;
+		if (used > 0)
+			out[used++] = '/';
+		memcpy(out + used, segment, length);
+		used += length;
+	}
+	if (used == 0)
+		out[used++] = '.';
+	out[used] = '\0';
+	return out;
+}
+
+char *path_lexical(const char *path)
+{
+	return path[0] == '/' ? rewrite_segments(path, DOTDOT_RESOLVE) : lexical_relative(path);
+}
+
 char *path_collapse(const char *path)
 {
 	if (path[0] != '/') {

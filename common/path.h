@@ -49,6 +49,13 @@ char *path_clean(const char *path);
 char *path_collapse(const char *path);
 
 /*
+ * Lexical cleaning of any path: `.`, `..` and empty segments are resolved as text. `..` stops at the
+ * root of an absolute path and stays at the front of a relative one; a relative path that comes to
+ * nothing is ".". NULL (errno ENOMEM) when memory is short. The caller frees.
+ */
+char *path_lexical(const char *path);
+
+/*
  * DIR and NAME with one slash between, whatever slashes DIR ends and NAME begins with; DIR alone when
  * NAME is empty. NULL (errno ENOMEM) when memory is short. The caller frees.
  */

@@ -198,14 +198,36 @@ static void refusal(void **state)
 	assert_string_equal(path_refusal(longest), "is longer than 4095 bytes");
 }
 
+static void lexical(void **state)
+{
+	static const struct pair pairs[] = {
+		{ "/a/./b/../c//", "/a/c" },
+		{ "/..", "/" },
+		{ "/", "/" },
+		{ "", "." },
+		{ ".", "." },
+		{ "a/..", "." },
+		{ "a/../..", ".." },
+		{ "../a/../b", "../b" },
+		{ "../../x", "../../x" },
+		{ "a//b/", "a/b" },
+		{ "/a\n/..\n", "/a\n/..\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		check_text(path_lexical(pairs[i].in), pairs[i].out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(normalise), cmocka_unit_test(normal_length),
-		cmocka_unit_test(depth),     cmocka_unit_test(covers),
-		cmocka_unit_test(clean),     cmocka_unit_test(collapse),
-		cmocka_unit_test(join),      cmocka_unit_test(parent_and_leaf),
-		cmocka_unit_test(relative),  cmocka_unit_test(refusal),
+		cmocka_unit_test(normalise),       cmocka_unit_test(lexical),
+		cmocka_unit_test(normal_length),   cmocka_unit_test(depth),
+		cmocka_unit_test(covers),          cmocka_unit_test(clean),
+		cmocka_unit_test(collapse),        cmocka_unit_test(join),
+		cmocka_unit_test(parent_and_leaf), cmocka_unit_test(relative),
+		cmocka_unit_test(refusal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -337,22 +337,22 @@ static struct json_value *do_migrate(const struct json_value *input, struct erro
 }
 
 static const struct vector_function functions[] = {
-	{ "normalizeFsPath", do_normalize, false },
-	{ "cleanPosixAbsPath", do_clean, false },
-	{ "coversPath", do_covers, false },
-	{ "mergeFsRules", do_merge, false },
-	{ "accessForPath", do_access, false },
-	{ "ancestorsNeedingTraverse", do_ancestors, false },
-	{ "authPathsSurvivingCliDataRedirect", do_surviving, false },
-	{ "resolveRedirectedAdapterAuthPaths", do_redirected, false },
-	{ "larkCliLinuxStorePath", do_store_path, false },
-	{ "larkCliChildDataRoot", do_child_root, false },
-	{ "resolveLarkCliLinuxStoreDir", do_store_dir, false },
-	{ "computeNoTransportAuthorityRoots", do_authority_roots, false },
-	{ "buildFsPolicy", do_build, true },
-	{ "compileToBwrap", do_bwrap, false },
-	{ "compileToSeatbelt", do_seatbelt, false },
-	{ "migrateLegacySandboxFields", do_migrate, false },
+	{ "normalizeFsPath", do_normalize, false, NULL, NULL },
+	{ "cleanPosixAbsPath", do_clean, false, NULL, NULL },
+	{ "coversPath", do_covers, false, NULL, NULL },
+	{ "mergeFsRules", do_merge, false, NULL, NULL },
+	{ "accessForPath", do_access, false, NULL, NULL },
+	{ "ancestorsNeedingTraverse", do_ancestors, false, NULL, NULL },
+	{ "authPathsSurvivingCliDataRedirect", do_surviving, false, NULL, NULL },
+	{ "resolveRedirectedAdapterAuthPaths", do_redirected, false, NULL, NULL },
+	{ "larkCliLinuxStorePath", do_store_path, false, NULL, NULL },
+	{ "larkCliChildDataRoot", do_child_root, false, NULL, NULL },
+	{ "resolveLarkCliLinuxStoreDir", do_store_dir, false, NULL, NULL },
+	{ "computeNoTransportAuthorityRoots", do_authority_roots, false, NULL, NULL },
+	{ "buildFsPolicy", do_build, true, NULL, NULL },
+	{ "compileToBwrap", do_bwrap, false, NULL, NULL },
+	{ "compileToSeatbelt", do_seatbelt, false, NULL, NULL },
+	{ "migrateLegacySandboxFields", do_migrate, false, NULL, NULL },
 };
 
 const struct vector_function *vector_function(const char *name)
@@ -360,5 +360,5 @@ const struct vector_function *vector_function(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
 		if (strcmp(functions[i].name, name) == 0)
 			return &functions[i];
-	return NULL;
+	return vector_egress_function(name);
 }

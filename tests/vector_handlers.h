@@ -15,14 +15,24 @@
 
 typedef struct json_value *(*vector_handler)(const struct json_value *input, struct error *err);
 
-/* @empty_is_absent  an empty list in the result and none at all are the same */
+/*
+ * @handle           given the case's input
+ * @empty_is_absent  an empty list in the result and none at all are the same
+ * @handle_case      instead of @handle, given the whole case
+ * @agrees           whether RESULT is what WANT asks for, where that is not equality
+ */
 struct vector_function {
 	const char *name;
 	vector_handler handle;
 	bool empty_is_absent;
+	vector_handler handle_case;
+	bool (*agrees)(const struct json_value *want, const struct json_value *result);
 };
 
 /* The entry for NAME, or NULL. */
 const struct vector_function *vector_function(const char *name);
+
+/* Those of the egress sandbox: looked up by the former. */
+const struct vector_function *vector_egress_function(const char *name);
 
 #endif
