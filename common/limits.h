@@ -39,8 +39,8 @@
 #define LIMIT_LABEL_BYTES 128
 #define LIMIT_NAME_BYTES 64
 
-/* Network lists of one request: a host name has at most 253 bytes, a pattern also "*." and ":65535". */
-#define LIMIT_HOST_PATTERN_BYTES 262
+/* Network lists of one request: a host name has at most 253 bytes; "*.", ":65535", "+private". */
+#define LIMIT_HOST_PATTERN_BYTES 269
 #define LIMIT_HOST_PATTERNS 4096
 #define LIMIT_FORWARDS 64
 
@@ -98,5 +98,27 @@
 #define LIMIT_CONFIG_LINE_BYTES 8192 /* the longest path, every byte escaped */
 #define LIMIT_PROFILE_BYTES (1u << 20)
 #define LIMIT_PROFILE_PATHS 4096 /* in one list: merging two profiles compares all with all */
+
+/*
+ * fsbox-egress. A connection costs it two descriptors and about 1 KB, and while bytes wait two pipes
+ * of 64 KB; per job so that one cannot take the connections of all.
+ */
+#define LIMIT_EGRESS_POLICY_BYTES (4u << 20) /* LIMIT_HOST_PATTERNS of the longest, twice */
+#define LIMIT_EGRESS_JOBS 4096               /* as LIMIT_JOBS */
+#define LIMIT_EGRESS_CONNECTIONS 8192
+#define LIMIT_EGRESS_CONNECTIONS_PER_JOB 2048
+#define LIMIT_EGRESS_LISTENERS_PER_JOB (2 * (2 + LIMIT_FORWARDS)) /* IPv4 and IPv6 */
+#define LIMIT_EGRESS_ACCEPTS_BURST 2048 /* of one job; each may become a record */
+#define LIMIT_EGRESS_ACCEPTS_PER_SECOND 500
+#define LIMIT_EGRESS_HEAD_BYTES 16384 /* of an HTTP request; what common servers take */
+#define LIMIT_EGRESS_FIELDS 128
+#define LIMIT_EGRESS_HEAD_MS 30000  /* to say where to go */
+#define LIMIT_EGRESS_IDLE_MS 900000 /* nothing in either direction: 15 minutes */
+#define LIMIT_EGRESS_CONNECT_MS 20000
+#define LIMIT_EGRESS_ATTEMPT_MS 250 /* until the next address is tried, too (RFC 8305) */
+#define LIMIT_EGRESS_ADDRESSES 16   /* of one name */
+#define LIMIT_EGRESS_LOOKUPS 16     /* at a time: each is a process that may hang */
+#define LIMIT_EGRESS_LOOKUPS_PER_JOB 4
+#define LIMIT_EGRESS_EVENT_QUEUE 4096 /* while it is full nothing new is accepted */
 
 #endif
