@@ -13,6 +13,7 @@
 #include "common/limits.h"
 #include "common/scope.h"
 #include "proto/json/json.h"
+#include "proto/wire/spawnop.h"
 
 /* ---- beginning ----------------------------------------------------------------------- */
 
@@ -30,8 +31,23 @@ static void note_withheld(const struct ctl *ctl, const char *const *names)
 		    buf_text(&line));
 }
 
+/* Whoever reads the log of a script must find it, so not only on a terminal. */
+static void warn_opted_out(const struct ctl *ctl)
+{
+	if (ctl->args.quiet)
+		return;
+	output_style(ctl, stderr, STYLE_BAD);
+	(void)fputs("fsboxctl: WARNING: opted-out: the command has the host's whole network, at the"
+		    " caller's request; this is recorded",
+		    stderr);
+	output_style(ctl, stderr, STYLE_PLAIN);
+	(void)fputc('\n', stderr);
+}
+
 void show_started(const struct ctl *ctl, const struct fsbox_job *job)
 {
+	if (strcmp(job->room, room_name(ROOM_OPTED_OUT)) == 0)
+		warn_opted_out(ctl);
 	for (size_t i = 0; i < job->suppressed_count; i++)
 		output_note(ctl, "left out: %s: %s", job->suppressed[i].path,
 			    job->suppressed[i].reason);

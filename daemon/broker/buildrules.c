@@ -30,6 +30,8 @@ int policy_build_environment(const struct policy_build *build, const struct spaw
 		.set = { &profile->env_set, &params->env_set },
 		.pass = { &broker->hostconf.env_pass, &profile->env_pass, &params->env_pass },
 		.withhold = { &broker->hostconf.env_withhold, &profile->env_withhold },
+		.families_only = build->load.base == PROFILE_BASE_HOST ||
+				 build->load.base == PROFILE_BASE_BOTMUX,
 		.home = broker->facts.home,
 		.user = broker->facts.user,
 		.shell = broker->facts.shell,

@@ -5,10 +5,14 @@
 #include <search.h>
 #include <string.h>
 
+#include "common/childenv.h"
 #include "common/scope.h"
 
 /* Of a client that has no PATH. */
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+/* Of one that has no LANG: names of files are UTF-8 almost everywhere. */
+#define DEFAULT_LANG "C.UTF-8"
 
 /* Names with which the usual programs are handed their credentials. */
 static const char *const credential_names[] = {
@@ -41,7 +45,8 @@ static const char *const credential_names[] = {
 
 /* Whole families. */
 static const char *const credential_prefixes[] = {
-	"ACTIONS_ID_TOKEN_", "APPROVAL_", "FSBOX_COOKIE", "TELEGRAM_", "VAULT_", "AGENTMAIL_",
+	"ACTIONS_ID_TOKEN_",
+	"FSBOX_COOKIE",
 };
 
 static const char *const credential_suffixes[] = {
@@ -60,6 +65,8 @@ static bool ends_with(const char *text, const char *end)
 
 bool envscrub_is_credential(const char *name)
 {
+	if (childenv_is_secret(name))
+		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(credential_names); i++) {
 		if (strcmp(name, credential_names[i]) == 0)
 			return true;
@@ -169,8 +176,9 @@ static int put_given(struct builder *builder, const struct envscrub_input *input
 
 	for (size_t i = 0; input->given != NULL && i < input->given->count && r == 0; i++) {
 		const struct env_var *var = &input->given->items[i];
-		bool secret =
-			envscrub_is_credential(var->name) || listed(input->withhold, var->name);
+		bool secret = (input->families_only ? childenv_is_secret(var->name)
+						    : envscrub_is_credential(var->name)) ||
+			      listed(input->withhold, var->name);
 
 		if (secret && !listed(input->pass, var->name))
 			r = string_list_add(withheld, var->name, err);
@@ -206,6 +214,8 @@ int envscrub(const struct envscrub_input *input, struct string_list *ret_env,
 	struct builder builder = { .env = ret_env };
 	int r = put(&builder, "PATH", DEFAULT_PATH, err);
 
+	if (r == 0)
+		r = put(&builder, "LANG", DEFAULT_LANG, err);
 	if (r == 0)
 		r = put_given(&builder, input, ret_withheld, err);
 	if (r == 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/context.h"
+#include "daemon/broker/room.h"
 
 static int not_yet(const char *member, const char *what, struct error *err)
 {
@@ -87,10 +88,26 @@ static int choose_net(struct settings *settings, const struct settings_input *in
 				 " max-net = %s",
 				 net_mode_name(settings->net), by,
 				 net_mode_name(input->conf->max_net));
-	settings->room = settings->net == NET_NONE                       ? ROOM_EGRESS_DENIED
-			 : asked && net_of_base(input->base) != NET_HOST ? ROOM_OPTED_OUT
-									 : ROOM_EGRESS_OPEN;
 	return 0;
+}
+
+/* A profile file that the caller names by its path is the caller's word, not the host's. */
+static int choose_room(struct settings *settings, const struct settings_input *input,
+		       struct error *err)
+{
+	const char *profile = input->params->profile;
+	const bool own_profile = profile != NULL && profile[0] == '/';
+	struct room_input room = {
+		.net = settings->net,
+		.usual = net_of_base(input->base),
+		.asked = own_profile || input->params->net.mode != NET_CHOICE_UNSET,
+		.granted = input->params->grant_fd >= 0,
+		.config = input->config,
+	};
+
+	if (!own_profile)
+		(void)net_choice_mode(input->profile->net.mode, &room.usual);
+	return room_choose(&settings->room, &room, err);
 }
 
 static uint64_t first_of(uint64_t a, uint64_t b, uint64_t c)
@@ -121,6 +138,8 @@ int settings_make(struct settings *ret_settings, const struct settings_input *in
 
 	if (r == 0)
 		r = choose_net(&settings, input, err);
+	if (r == 0)
+		r = choose_room(&settings, input, err);
 	if (r < 0)
 		return r;
 	choose_limits(&settings, input);

@@ -167,8 +167,8 @@ static void test_many_R13(void **state)
 	char name[32];
 
 	(void)state;
-	/* PATH and TMPDIR are there anyhow. */
-	for (int i = 0; i < LIMIT_ARGS_COUNT - 2; i++) {
+	/* PATH, LANG and TMPDIR are there anyhow. */
+	for (int i = 0; i < LIMIT_ARGS_COUNT - 3; i++) {
 		(void)snprintf(name, sizeof(name), "V%d", i);
 		assert_int_equal(env_list_add(&given, name, "", NULL), 0);
 	}
@@ -182,11 +182,48 @@ static void test_many_R13(void **state)
 	env_list_deinit(&given);
 }
 
+/* `host` and `botmux` withhold whole families only; what is declared passes, what is open always does. */
+static void test_families(void **state)
+{
+	struct env_list given = { 0 };
+	struct string_list pass = { 0 };
+	struct envscrub_input input = { .given = &given, .pass = { &pass }, .families_only = true };
+	struct result result = { 0 };
+
+	(void)state;
+	assert_int_equal(env_list_add(&given, "AWS_SECRET_ACCESS_KEY", "a", NULL), 0);
+	assert_int_equal(env_list_add(&given, "VAULT_TOKEN", "v", NULL), 0);
+	assert_int_equal(env_list_add(&given, "TELEGRAM_X", "t", NULL), 0);
+	assert_int_equal(env_list_add(&given, "APPROVAL_HOME", "/h", NULL), 0);
+	assert_int_equal(string_list_add(&pass, "TELEGRAM_X", NULL), 0);
+	assert_int_equal(envscrub(&input, &result.env, &result.withheld, NULL), 0);
+	assert_string_equal(get(&result, "AWS_SECRET_ACCESS_KEY"), "a");
+	assert_string_equal(get(&result, "APPROVAL_HOME"), "/h");
+	assert_string_equal(get(&result, "TELEGRAM_X"), "t");
+	assert_null(get(&result, "VAULT_TOKEN"));
+	assert_int_equal(result.withheld.count, 1);
+	assert_string_equal(get(&result, "LANG"), "C.UTF-8");
+	deinit(&result);
+
+	memset(&result, 0, sizeof(result));
+	input.families_only = false;
+	assert_int_equal(envscrub(&input, &result.env, &result.withheld, NULL), 0);
+	assert_null(get(&result, "AWS_SECRET_ACCESS_KEY"));
+	assert_string_equal(get(&result, "APPROVAL_HOME"), "/h");
+	assert_int_equal(result.withheld.count, 2);
+	deinit(&result);
+	env_list_deinit(&given);
+	string_list_deinit(&pass);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pins),         cmocka_unit_test(test_path_is_never_missing),
-		cmocka_unit_test(test_withheld_R15), cmocka_unit_test(test_pass_and_set),
+		cmocka_unit_test(test_pins),
+		cmocka_unit_test(test_families),
+		cmocka_unit_test(test_path_is_never_missing),
+		cmocka_unit_test(test_withheld_R15),
+		cmocka_unit_test(test_pass_and_set),
 		cmocka_unit_test(test_many_R13),
 	};
 

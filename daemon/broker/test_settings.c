@@ -142,6 +142,14 @@ static void test_network_cap_R11(void **state)
 	room->conf.max_net = NET_HOST;
 	assert_int_equal(make(room, PROFILE_BASE_BOTMUX, false), 0);
 	assert_int_equal(room->settings.room, ROOM_EGRESS_OPEN);
+
+	/* An installed profile speaks for the host; a file by its path for who names it. */
+	room->profile.net.mode = NET_CHOICE_HOST;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+	assert_int_equal(room->settings.room, ROOM_EGRESS_OPEN);
+	room->params.spawn.profile = strdup("/home/u/mine.json");
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+	assert_int_equal(room->settings.room, ROOM_OPTED_OUT);
 }
 
 static void test_root_R19(void **state)

@@ -209,7 +209,8 @@ static int start_once(struct job *job, const void *bytes, size_t byte_count, str
 	int r = 0;
 
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
-	    (r = verify_plan(job->spawner, job->identity.uid, &plan, err)) < 0)
+	    (r = verify_plan(job->spawner, job->identity.uid, &plan, err)) < 0 ||
+	    (r = verify_room(&job->start, &plan, err)) < 0)
 		return r;
 	job_share_placeholders(job, &plan);
 	return jobproc_start(job, &plan, err);
@@ -248,7 +249,8 @@ void job_template_ready(struct job *job)
 	struct error err = ERROR_INIT;
 
 	job_share_placeholders(job, &job->template->mem.plan);
-	if (jobproc_start(job, &job->template->mem.plan, &err) < 0)
+	if (verify_room(&job->start, &job->template->mem.plan, &err) < 0 ||
+	    jobproc_start(job, &job->template->mem.plan, &err) < 0)
 		job_fail(job, err.kind, "start", "%s", err.message);
 }
 

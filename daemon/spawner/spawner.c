@@ -216,8 +216,6 @@ static struct identity probe_identity(const struct spawner *spawner)
 static int prepare_native(struct spawner *spawner, const struct identity *identity,
 			  struct error *err)
 {
-	if (spawner->options.unavailable)
-		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "FSBOX_FORCE_UNAVAILABLE is set");
 	if (spawner->mode == MODE_USER) {
 		spawner->user_ns_fd = nativeprobe_user_namespace(identity, err);
 		if (spawner->user_ns_fd < 0) {
@@ -228,17 +226,19 @@ static int prepare_native(struct spawner *spawner, const struct identity *identi
 	return nativeprobe_run(identity, spawner->user_ns_fd, err);
 }
 
-static int prepare_engines(struct spawner *spawner, struct error *err)
+/* Try each engine; the reason is of those that do not work. Fails when none does. */
+static int probe_engines(void *arg, enum mechanism mechanism, struct error *err)
 {
+	struct spawner *spawner = arg;
 	struct identity identity = probe_identity(spawner);
 	struct engine_probe probe = {
 		.init_fd = spawner->init_fd,
 		.identity = spawner->mode == MODE_SYSTEM ? &identity : NULL,
-		.unavailable = spawner->options.unavailable,
 	};
 	struct error no_native = ERROR_INIT;
 	struct engine_info info;
 
+	(void)mechanism; /* there is one on Linux; the engines are two ways to it */
 	if (prepare_native(spawner, &identity, &no_native) == 0)
 		spawner->engines |= 1u << ENGINE_NATIVE;
 	else
@@ -252,9 +252,37 @@ static int prepare_engines(struct spawner *spawner, struct error *err)
 		       no_native.kind ? no_native.message : "",
 		       no_native.kind && !info.available ? "; bwrap: " : "",
 		       info.available ? "" : info.reason);
-	if (spawner->engines == 0 && spawner->options.required)
+	if (spawner->engines == 0)
+		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0, "%s", spawner->engine_reason);
+	return 0;
+}
+
+/* The switches were read from our own environment when we began, never from a caller's. */
+static const char *switch_value(void *arg, const char *name)
+{
+	const struct options *options = arg;
+
+	if (strcmp(name, posture_terms.force_unavailable) == 0)
+		return options->unavailable ? "1" : NULL;
+	return strcmp(name, posture_terms.required) == 0 && options->required ? "1" : NULL;
+}
+
+static int prepare_engines(struct spawner *spawner, struct error *err)
+{
+	const struct posture_env env = { .get = switch_value, .arg = &spawner->options };
+	const struct posture_probe probe = { .run = probe_engines, .arg = spawner };
+	const struct detection *detection =
+		posture_detect_cached(&spawner->detection, "linux", &env, &probe);
+
+	if (detection->available)
+		return 0;
+	if (spawner->engine_reason[0] == '\0')
+		(void)snprintf(spawner->engine_reason, sizeof(spawner->engine_reason), "%s",
+			       detection->reason);
+	log_write(LOG_WARNING, "nothing can be confined here: %s", detection->reason);
+	if (posture_required(&posture_terms, &env))
 		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
-				 "FSBOX_SANDBOX_REQUIRED is set and no engine works: %s",
+				 "%s is set and no engine works: %s", posture_terms.required,
 				 spawner->engine_reason);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "common/error.h"
+#include "common/posture.h"
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/closing.h"
 #include "daemon/spawner/config.h"
@@ -41,6 +42,7 @@ struct job;
  * @init_fd                   sealed memfd of the static init
  * @user_ns_fd                user mode: the user namespace that native jobs live in; else -1
  * @broker_exec_fd            O_PATH of fsbox-broker, so that only this binary is ever started
+ * @detection                 whether anything can be confined here: tried once
  * @socket_made               we made it, so we remove it
  * @announced                 the recorder was told that we run
  * @brokers                   one for each identity that is served
@@ -88,6 +90,7 @@ struct spawner {
 	struct rlimit nofile; /* as it was before we raised it for ourselves */
 	uint32_t engines;     /* bits 1 << enum engine_kind */
 	char engine_reason[256];
+	struct detection_cache detection;
 
 	uint64_t started_ms; /* CLOCK_REALTIME */
 	uint64_t spawns;

@@ -197,3 +197,28 @@ int verify_start(const struct spawner *spawner, struct op_start *start, struct e
 		start->limits.cpus_milli = host->default_cpus_milli;
 	return 0;
 }
+
+static bool room_fits(enum room_kind room, enum net_mode net)
+{
+	switch (room) {
+	case ROOM_EGRESS_DENIED:
+		return net == NET_NONE;
+	case ROOM_EGRESS_ALLOWLIST:
+		return net == NET_PROXY;
+	case ROOM_EGRESS_OPEN:
+	case ROOM_OPTED_OUT:
+		return net == NET_HOST;
+	case ROOM_GRANTED_EGRESS: /* only with a grant: grants do not come this way */
+	case ROOM_UNSUPPORTED:
+		break;
+	}
+	return false;
+}
+
+int verify_room(const struct op_start *start, const struct plan *plan, struct error *err)
+{
+	if (room_fits((enum room_kind)start->room, plan->net))
+		return 0;
+	return error_set(err, ERR_POLICY_INVALID, 0, "room '%s' is not what network '%s' is",
+			 room_name((enum room_kind)start->room), net_mode_name(plan->net));
+}

@@ -68,4 +68,10 @@ int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, str
  */
 int verify_start(const struct spawner *spawner, struct op_start *start, struct error *err);
 
+/*
+ * Whether the room that START names is the one that PLAN makes: a network of its own is no open one
+ * whatever the broker calls it, and the host's is no closed one. Fails with ERR_POLICY_INVALID.
+ */
+int verify_room(const struct op_start *start, const struct plan *plan, struct error *err);
+
 #endif
