@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/limits.h"
@@ -24,8 +25,9 @@
 
 enum child_stage { CHILD_STDIO = 1, CHILD_CHDIR, CHILD_EXEC };
 
-/* Written by the child when it will not become the command; one write, far below PIPE_BUF. */
+/* Left by the child, in memory that it shares, when it does not become the command. */
 struct child_failure {
+	bool told;
 	enum child_stage stage;
 	int errnum;
 	bool found; /* CHILD_EXEC: the file is there */
@@ -134,13 +136,12 @@ static void exec_search(const struct command *command, struct child_failure *fai
 	}
 }
 
+/* Pid 1 handles no signal and ignores one. */
 static void reset_signals(void)
 {
-	const struct sigaction action = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	for (int signo = 1; signo < NSIG; signo++)
-		(void)sigaction(signo, &action, NULL); /* KILL, STOP and libc's own refuse */
+	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -162,7 +163,9 @@ static int place_stdio(const int stdio[3])
 	return 0;
 }
 
-static _Noreturn void child(const struct command *command, int status_fd)
+/* Until exec this is pid 1's memory, and pid 1 waits: RET_FAILURE is what it finds then. */
+static _Noreturn void child(const struct command *command,
+			    volatile struct child_failure *ret_failure)
 {
 	struct child_failure failure = { .stage = CHILD_STDIO };
 
@@ -179,33 +182,12 @@ static _Noreturn void child(const struct command *command, int status_fd)
 		reset_signals();
 		exec_search(command, &failure);
 	}
-	/* Default signals by now, and the reader may be gone: then nobody needs to know. */
-	(void)!write(status_fd, &failure, sizeof(failure));
+	failure.told = true;
+	*ret_failure = failure;
 	_exit(125);
 }
 
 /* ---- in pid 1 ------------------------------------------------------------------------ */
-
-int command_start(const struct command *command, pid_t *ret_pid, int *ret_status_fd,
-		  struct error *err)
-{
-	int fds[2];
-	pid_t pid = 0;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "pipe");
-	pid = fork();
-	if (pid == 0)
-		child(command, fds[1]);
-	(void)close(fds[1]);
-	if (pid < 0) {
-		(void)close(fds[0]);
-		return error_set(err, ERR_SETUP_FAILED, errno, "fork the command");
-	}
-	*ret_pid = pid;
-	*ret_status_fd = fds[0];
-	return 0;
-}
 
 static int exec_failure(const struct command *command, const struct child_failure *failure,
 			struct error *err)
@@ -235,31 +217,47 @@ static int exec_failure(const struct command *command, const struct child_failur
 	}
 }
 
-int command_exec_result(const struct command *command, int status_fd, const char **ret_stage,
-			struct error *err)
+static int failure_of(const struct command *command, const struct child_failure *failure,
+		      const char **ret_stage, struct error *err)
 {
-	struct child_failure failure = { 0 };
-	ssize_t n = 0;
-
-	do
-		n = read(status_fd, &failure, sizeof(failure));
-	while (n < 0 && errno == EINTR);
-	if (n == 0)
-		return 0; /* closed by exec */
-
 	*ret_stage = "exec";
-	if (n != (ssize_t)sizeof(failure))
-		return error_set(err, ERR_SETUP_FAILED, n < 0 ? errno : 0, "result of exec");
-	switch (failure.stage) {
+	switch (failure->stage) {
 	case CHILD_CHDIR:
 		*ret_stage = "chdir";
-		return error_set(err, ERR_SETUP_FAILED, failure.errnum, "working directory %s",
+		return error_set(err, ERR_SETUP_FAILED, failure->errnum, "working directory %s",
 				 quote(command->cwd).text);
 	case CHILD_STDIO:
 		*ret_stage = "stdio";
-		return error_set(err, ERR_SETUP_FAILED, failure.errnum, "standard descriptors");
+		return error_set(err, ERR_SETUP_FAILED, failure->errnum, "standard descriptors");
 	case CHILD_EXEC:
 		break;
 	}
-	return exec_failure(command, &failure, err);
+	return exec_failure(command, failure, err);
+}
+
+int command_start(const struct command *command, pid_t *ret_pid, const char **ret_stage,
+		  struct error *err)
+{
+	volatile struct child_failure shared = { .told = false };
+	struct child_failure failure;
+	pid_t pid = 0;
+
+	/*
+	 * No copy of memory is made and thrown away, and exec's result is known at once. The child can be
+	 * killed while it hangs in exec, and so can we.
+	 */
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+	if (pid == 0)
+		child(command, &shared);
+	if (pid < 0) {
+		*ret_stage = "fork";
+		return error_set(err, ERR_SETUP_FAILED, errno, "fork the command");
+	}
+	*ret_pid = pid;
+	failure = shared;
+	if (!failure.told)
+		return 0;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return failure_of(command, &failure, ret_stage, err);
 }

@@ -28,28 +28,20 @@ struct command {
 };
 
 /*
- * Fork the command: new session and process group, default signals, empty mask, nothing open but 0, 1, 2.
+ * Start the command: new session and process group, default signals, empty mask, nothing open but 0, 1, 2.
+ * The caller handles no signal and ignores none but SIGPIPE; it waits until exec is over.
  *
- * @ret_pid        the child; also its process group
- * @ret_status_fd  read end for command_exec_result(), closed on exec; the caller's
+ * @ret_pid    the child; also its process group
+ * @ret_stage  "fork", "stdio", "chdir" or "exec"; static; written on failure
  *
- * Fails with ERR_SETUP_FAILED.
- */
-int command_start(const struct command *command, pid_t *ret_pid, int *ret_status_fd,
-		  struct error *err);
-
-/*
- * What became of it, once STATUS_FD is readable; blocks before. 0: it runs. Otherwise the child is
- * about to exit without having run anything, and this fails with
+ * 0: it runs. Otherwise nothing was run, and this fails with
  *
  *	ERR_COMMAND_NOT_FOUND       there is no such file, in no directory of PATH
  *	ERR_COMMAND_NOT_EXECUTABLE  there is, but it is no program for this user, or its interpreter
  *	                            is missing
  *	ERR_SETUP_FAILED            the working directory is gone ("chdir"), or the kernel could not
- *
- * @ret_stage  "chdir" or "exec"; static; written on failure
  */
-int command_exec_result(const struct command *command, int status_fd, const char **ret_stage,
-			struct error *err);
+int command_start(const struct command *command, pid_t *ret_pid, const char **ret_stage,
+		  struct error *err);
 
 #endif

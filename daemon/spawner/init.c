@@ -37,9 +37,7 @@
 /*
  * @signal_fd     everything that is blocked, that is all but faults
  * @lifeline_fd   -1: none
- * @status_fd     of command_start(), until exec succeeded; then -1
  * @args          mapping of the args file, until exec succeeded; then NULL
- * @pending       signals to forward that came before exec, as a mask
  * @started_ms    when exec succeeded
  * @kill_at_ms    when everything is killed; 0: no such time
  */
@@ -50,14 +48,12 @@ struct init {
 	int signal_fd;
 	int null_fd;
 	int lifeline_fd;
-	int status_fd;
 	const void *args;
 	size_t args_bytes;
 	struct command command;
 	char **argv;
 	char **envp;
 	pid_t pid;
-	uint64_t pending;
 	int64_t started_ms;
 	int64_t kill_at_ms;
 	const char *stage;
@@ -356,19 +352,34 @@ static int init_receive(struct init *init, const struct init_input *input, struc
 	return r;
 }
 
+static void init_tell_started(const struct init *init)
+{
+	struct report_message message;
+	AUTO(auto_close) int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
+
+	report_begin(&message, REPORT_STARTED);
+	(void)report_write(init->report_fd, &message, NULL); /* fsboxd may be gone */
+	report_send(init->channel_fd, &message, pidfd);
+}
+
 static int init_start(struct init *init, struct error *err)
 {
-	int r = 0;
+	int r = command_start(&init->command, &init->pid, &init->stage, err);
 
-	init->stage = "fork";
-	r = command_start(&init->command, &init->pid, &init->status_fd, err);
 	if (r < 0)
 		return r;
+	init->started_ms = now_ms();
+	init_tell_started(init);
 	/* Ours would keep the client's pipes open for ever. */
 	for (int i = 0; i < 3; i++) {
 		if (init->command.stdio[i] != init->null_fd)
 			close_fd(&init->command.stdio[i]);
 	}
+	/* The client's arguments and environment are the command's alone from now on. */
+	(void)munmap((void *)(uintptr_t)init->args, init->args_bytes);
+	init->args = NULL;
+	free(init->argv);
+	free(init->envp);
 	return 0;
 }
 
@@ -377,39 +388,6 @@ static int init_start(struct init *init, struct error *err)
 static void forward(const struct init *init, int signo)
 {
 	(void)kill(-init->pid, signo == SIGTSTP ? SIGSTOP : signo);
-}
-
-/* The command runs or never will. */
-static void init_on_exec_result(struct init *init)
-{
-	struct report_message message;
-	struct error err = ERROR_INIT;
-	int pidfd = -1;
-
-	if (command_exec_result(&init->command, init->status_fd, &init->stage, &err) < 0) {
-		while (waitpid(init->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		init_fail(init, &err);
-	}
-	init->started_ms = now_ms();
-	close_fd(&init->status_fd);
-	/* The client's arguments and environment are the command's alone from now on. */
-	(void)munmap((void *)(uintptr_t)init->args, init->args_bytes);
-	init->args = NULL;
-	free(init->argv);
-	free(init->envp);
-
-	report_begin(&message, REPORT_STARTED);
-	(void)report_write(init->report_fd, &message, NULL); /* fsboxd may be gone */
-	pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
-	report_send(init->channel_fd, &message, pidfd);
-	close_fd(&pidfd);
-
-	for (int signo = 1; signo < NSIG && init->pending; signo++) {
-		if (init->pending & (1ull << (signo - 1)))
-			forward(init, signo);
-	}
-	init->pending = 0;
 }
 
 static void discard_signals(const struct init *init)
@@ -428,12 +406,14 @@ static void kill_everything(const struct init *init)
 	pid_t pid = 0;
 
 	for (;;) {
-		(void)kill(-1, SIGKILL);
 		do
 			pid = waitpid(-1, NULL, WNOHANG | __WALL);
 		while (pid > 0);
+		/* All that is left in here are our children, or children of those. */
 		if ((pid < 0 && errno == ECHILD) || now_ms() >= give_up_at)
 			return;
+		/* Looks at every process of the host: not when there is nobody. */
+		(void)kill(-1, SIGKILL);
 		(void)poll(&readable, 1, KILL_POLL_MS);
 		discard_signals(init);
 	}
@@ -481,9 +461,6 @@ static void init_reap(struct init *init)
 	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
 		if (pid != init->pid)
 			continue; /* an orphan, somebody's helper */
-		/* It may have run and ended before we looked at the pipe; if not, this does not return. */
-		if (init->status_fd >= 0)
-			init_on_exec_result(init);
 		init_end(init, status);
 	}
 }
@@ -501,10 +478,7 @@ static void init_on_signals(struct init *init)
 		/* By a process, not by the kernel; of no number here, so from outside. */
 		if (info.ssi_code > 0 || info.ssi_pid != 0)
 			continue;
-		if (init->status_fd >= 0)
-			init->pending |= 1ull << (info.ssi_signo - 1);
-		else
-			forward(init, (int)info.ssi_signo);
+		forward(init, (int)info.ssi_signo);
 	}
 	if (reap)
 		init_reap(init);
@@ -533,7 +507,6 @@ static _Noreturn void init_serve(struct init *init)
 {
 	for (;;) {
 		struct pollfd fds[] = {
-			{ .fd = init->status_fd, .events = POLLIN },
 			{ .fd = init->signal_fd, .events = POLLIN },
 			/* Nobody reads it: data there is not asked for, only its end. */
 			{ .fd = init->lifeline_fd, .events = POLLRDHUP },
@@ -542,10 +515,8 @@ static _Noreturn void init_serve(struct init *init)
 		if (poll(fds, ARRAY_SIZE(fds), init_timeout(init)) < 0)
 			continue; /* EINTR: nothing is handled, so only being stopped does that */
 		if (fds[0].revents)
-			init_on_exec_result(init);
-		if (fds[1].revents)
 			init_on_signals(init);
-		if (fds[2].revents)
+		if (fds[1].revents)
 			init_on_lifeline(init);
 		if (init->kill_at_ms != 0 && now_ms() >= init->kill_at_ms) {
 			init->kill_at_ms = 0;
@@ -563,7 +534,6 @@ _Noreturn void init_run(const struct init_input *input)
 		.signal_fd = -1,
 		.null_fd = -1,
 		.lifeline_fd = -1,
-		.status_fd = -1,
 	};
 	struct error err = ERROR_INIT;
 	int r = 0;

@@ -9,6 +9,7 @@
  */
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--check") == 0)
 		return check();
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)signal(signo, SIG_DFL); /* whatever the engine ignores */
 	if (fcntl(INIT_FD_DEV, F_SETFD, FD_CLOEXEC) < 0)
 		input.dev_fd = -1;
 	if ((r = take_descriptors(&err)) == 0 &&
