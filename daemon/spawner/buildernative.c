@@ -22,9 +22,9 @@
 /* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
 #define NATIVE_FD_USER (INIT_FD_DEV + 1)
 #define NATIVE_FD_MOUNT (INIT_FD_DEV + 2)
-#define NATIVE_FD_NET (INIT_FD_DEV + 3)
+#define NATIVE_FD_SET (INIT_FD_DEV + 3)
 
-static int native_place(struct builder *builder, struct error *err)
+static int native_place(struct builder *builder, const struct native_set *set, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -39,7 +39,10 @@ static int native_place(struct builder *builder, struct error *err)
 		{ dev_fd, INIT_FD_DEV },
 		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
-		{ input->namespaces.net_ns_fd, NATIVE_FD_NET },
+		{ set->net_fd, NATIVE_FD_SET },
+		{ set->ipc_fd, NATIVE_FD_SET + 1 },
+		{ set->uts_fd, NATIVE_FD_SET + 2 },
+		{ set->cgroup_fd, NATIVE_FD_SET + 3 },
 	};
 
 	if (null_fd < 0 || dev_fd < 0)
@@ -64,13 +67,20 @@ static int native_enter_job(struct builder *builder, struct error *err)
 		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
 		.shared = input->shared,
 	};
-	int net = input->namespaces.net_ns_fd;
+	/* In user mode all of it is entered now, from inside the user namespace. */
+	struct native_namespaces placed = { .mount_ns_fd = NATIVE_FD_MOUNT,
+					    .set = NATIVE_SET_INIT,
+					    .net_host = input->namespaces.net_host };
 	int r = 0;
+
+	if (!input->switch_ids && input->namespaces.set.net_fd >= 0)
+		placed.set = (struct native_set){ NATIVE_FD_SET, NATIVE_FD_SET + 1,
+						  NATIVE_FD_SET + 2, NATIVE_FD_SET + 3 };
 
 	builder->stage = NATIVE_STAGE_TEMPLATE;
 	if (native_still_valid(&native, err) != 1)
 		return -(int)err->kind;
-	r = native_enter(&native, NATIVE_FD_MOUNT, net < 0 ? net : NATIVE_FD_NET, err);
+	r = native_enter(&native, &placed, err);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
@@ -83,6 +93,27 @@ static int native_enter_job(struct builder *builder, struct error *err)
 	return inherit_limit(&builder->inherit, err);
 }
 
+/*
+ * Holds all of fsboxd's. Where leaving the host's network takes being root it is done now: namespaces
+ * with no way out are nobody's gain.
+ */
+static int native_leave_host(struct builder *builder, struct error *err)
+{
+	static const struct native_set none = NATIVE_SET_INIT;
+	const struct builder_input *input = builder->input;
+	int r = 0;
+
+	if (input->switch_ids) {
+		builder->stage = "network";
+		r = native_enter_set(&input->namespaces.set, input->namespaces.net_host, err);
+		if (r < 0)
+			return r;
+	}
+	builder->stage = "inherit";
+	r = native_place(builder, input->switch_ids ? &none : &input->namespaces.set, err);
+	return r < 0 ? r : inherit_raise(&builder->inherit, err);
+}
+
 _Noreturn void builder_run_native(struct builder *builder)
 {
 	struct buf setup = BUF_INIT(LIMIT_PLAN_BYTES);
@@ -90,18 +121,9 @@ _Noreturn void builder_run_native(struct builder *builder)
 	const struct builder_input *input = builder->input;
 	int r = 0;
 
-	/* The network first, where that takes being root: one with no way out is nobody's gain. */
 	builder->plan = *input->plan;
 	builder->inherit = *input->inherit;
-	if ((r = native_place(builder, &err)) == 0 &&
-	    (r = inherit_raise(&builder->inherit, &err)) == 0) {
-		builder->stage = "network";
-		if (input->switch_ids)
-			r = native_enter_network(input->namespaces.net_ns_fd < 0
-							 ? input->namespaces.net_ns_fd
-							 : NATIVE_FD_NET,
-						 &err);
-	}
+	r = native_leave_host(builder, &err);
 	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
 	    (r = native_enter_job(builder, &err)) == 0 &&
 	    (r = builder_encode_setup(builder, &setup, &err)) == 0) {

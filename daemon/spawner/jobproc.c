@@ -487,7 +487,7 @@ int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *
 static int start_leader(struct job *job, struct builder_input *input, struct error *err)
 {
 	struct spawner *spawner = job->spawner;
-	AUTO(auto_close) int net_fd = -1;
+	AUTO(native_set_deinit) struct native_set set = NATIVE_SET_INIT;
 	struct inherit inherit;
 	int r = 0;
 
@@ -498,13 +498,15 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err);
 	if (r < 0)
 		return r;
-	net_fd = input->plan->net == NET_HOST ? -1 : netpool_take(&spawner->netpool);
+	if (input->plan->net != NET_HOST)
+		(void)netpool_take(&spawner->netpool, &set);
 	input->inherit = &inherit;
 	input->shared = job->template->mem.shared;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = spawner->user_ns_fd,
 		.mount_ns_fd = job->template->mount_ns_fd,
-		.net_ns_fd = input->plan->net == NET_HOST ? NATIVE_NET_HOST : net_fd,
+		.set = set,
+		.net_host = input->plan->net == NET_HOST,
 	};
 	/* In user mode the user namespace must be entered first: pid 1 is then a child of the leader. */
 	job->leader_is_pid1 = spawner->mode != MODE_USER;

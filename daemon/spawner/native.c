@@ -93,6 +93,7 @@ static struct mount_options mount_options_of(const struct native_input *input)
 	return (struct mount_options){
 		.in_userns = !input->switch_ids,
 		.root_peer = input->identity->uid == 0,
+		.proc_masks = &input->shared->proc_masks,
 	};
 }
 
@@ -286,19 +287,29 @@ static int bring_loopback_up(struct error *err)
 	return add_alias(fd, err);
 }
 
-int native_enter_network(int net_ns_fd, struct error *err)
+void native_set_deinit(struct native_set *set)
 {
-	if (net_ns_fd == NATIVE_NET_HOST)
-		return 0;
-	if (net_ns_fd >= 0) {
-		if (setns(net_ns_fd, CLONE_NEWNET) < 0)
-			return error_set(err, ERR_SETUP_FAILED, errno,
-					 "enter the network namespace");
+	auto_close(&set->net_fd);
+	auto_close(&set->ipc_fd);
+	auto_close(&set->uts_fd);
+	auto_close(&set->cgroup_fd);
+	*set = (struct native_set)NATIVE_SET_INIT;
+}
+
+int native_enter_set(const struct native_set *set, bool net_host, struct error *err)
+{
+	const int others = CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+	if (set->net_fd >= 0) {
+		if (setns(set->net_fd, CLONE_NEWNET) < 0 || setns(set->ipc_fd, CLONE_NEWIPC) < 0 ||
+		    setns(set->uts_fd, CLONE_NEWUTS) < 0 ||
+		    setns(set->cgroup_fd, CLONE_NEWCGROUP) < 0)
+			return error_set(err, ERR_SETUP_FAILED, errno, "enter new namespaces");
 		return 0;
 	}
-	if (unshare(CLONE_NEWNET) < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "new network namespace");
-	return bring_loopback_up(err);
+	if (unshare(net_host ? others : others | CLONE_NEWNET) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new namespaces");
+	return net_host ? 0 : bring_loopback_up(err);
 }
 
 /* In user mode: pid 1 is a child, and this process is only there to be its parent. */
@@ -320,7 +331,7 @@ static int fork_pid1(struct error *err)
 	_exit(0);
 }
 
-int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_fd,
+int native_enter(const struct native_input *input, const struct native_namespaces *namespaces,
 		 struct error *err)
 {
 	struct mount_options options = mount_options_of(input);
@@ -333,13 +344,11 @@ int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_f
 	if (input->user_ns_fd >= 0) {
 		if (setns(input->user_ns_fd, CLONE_NEWUSER) < 0)
 			return error_set(err, ERR_SETUP_FAILED, errno, "enter the user namespace");
-		r = native_enter_network(net_ns_fd, err);
+		r = native_enter_set(&namespaces->set, namespaces->net_host, err);
 		if (r < 0)
 			return r;
 	}
-	if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "new namespaces");
-	if (setns(mount_ns_fd, CLONE_NEWNS) < 0)
+	if (setns(namespaces->mount_ns_fd, CLONE_NEWNS) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "enter the template");
 	r = mountapi_count(count_fd, &mounts, err);
 	if (r < 0)

@@ -36,23 +36,40 @@ struct native_witness {
 };
 
 /*
- * Shared between fsboxd's children of one template, written by the builder alone, never read by
- * fsboxd: a mapping that each child inherits.
+ * Shared between fsboxd's children of one template, written by the builder and by jobs before they
+ * become init, never read by fsboxd: a mapping that each child inherits.
  *
- * @mounts     how many mounts the namespace has when it is ready
+ * @mounts      how many mounts the namespace has when it is ready
+ * @proc_masks  see struct mount_options; 0 until a job has found out
  * @witnesses  one for each operation of the plan, in order
  */
 struct native_shared {
 	size_t mounts;
+	uint32_t proc_masks;
 	struct native_witness witnesses[];
 };
 
-/* Where a job's network comes from, when it is no namespace descriptor. */
-#define NATIVE_NET_NEW (-1)  /* a new, empty one with its loopback up */
-#define NATIVE_NET_HOST (-2) /* the host's */
-
 /* The second address of a network of its own, 198.18.0.2 (RFC 2544: never anybody's). */
 #define NATIVE_ALIAS_ADDRESS 0xc6120002u
+
+/*
+ * Namespaces that are empty and alike for all jobs, so that they can be made before they are needed: each
+ * a descriptor, or all -1. Without @net_fd the job makes those that it needs itself.
+ */
+struct native_set {
+	int net_fd;
+	int ipc_fd;
+	int uts_fd;
+	int cgroup_fd;
+};
+
+#define NATIVE_SET_INIT                                                   \
+	{                                                                 \
+		.net_fd = -1, .ipc_fd = -1, .uts_fd = -1, .cgroup_fd = -1 \
+	}
+
+/* Close what is there; may be called twice. */
+void native_set_deinit(struct native_set *set);
 
 /* The stage of failures that say: not the job, the template is at fault. */
 #define NATIVE_STAGE_TEMPLATE "template"
@@ -60,12 +77,14 @@ struct native_shared {
 /*
  * @user_ns_fd   the daemon's user namespace; -1 in system mode
  * @mount_ns_fd  the template's
- * @net_ns_fd    or NATIVE_NET_*
+ * @set          what was made in advance
+ * @net_host     no network namespace: the host's
  */
 struct native_namespaces {
 	int user_ns_fd;
 	int mount_ns_fd;
-	int net_ns_fd;
+	struct native_set set;
+	bool net_host;
 };
 
 /*
@@ -91,10 +110,11 @@ size_t native_shared_bytes(const struct plan *plan);
 int native_new_user_namespace(const struct identity *identity, struct error *err);
 
 /*
- * System mode, before native_become(), while still root: leave the host's network. Fails with
- * ERR_SETUP_FAILED.
+ * Leave the host's network (unless NET_HOST), its IPC, its names and its control groups: for SET, or
+ * for new ones where that is empty. In system mode before native_become(), while still root. Fails
+ * with ERR_SETUP_FAILED.
  */
-int native_enter_network(int net_ns_fd, struct error *err);
+int native_enter_set(const struct native_set *set, bool net_host, struct error *err);
 
 /* System mode: become IDENTITY as described above. Fails with ERR_SYSTEM. */
 int native_become(const struct identity *identity, struct error *err);
@@ -125,7 +145,7 @@ int native_still_valid(const struct native_input *input, struct error *err);
  * Fails with ERR_SETUP_FAILED, or ERR_PATH_NOT_FOUND when a mount of the template was detached from
  * outside: the template must be dropped.
  */
-int native_enter(const struct native_input *input, int mount_ns_fd, int net_ns_fd,
+int native_enter(const struct native_input *input, const struct native_namespaces *namespaces,
 		 struct error *err);
 
 #endif

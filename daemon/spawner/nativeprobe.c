@@ -99,6 +99,7 @@ static _Noreturn void probe_inside(const struct plan *plan, const struct identit
 
 static _Noreturn void probe_child(const struct identity *identity, int user_ns_fd, int say_fd)
 {
+	static const struct native_set none = NATIVE_SET_INIT;
 	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
 	struct error err = ERROR_INIT;
 	struct native_input input = {
@@ -116,7 +117,7 @@ static _Noreturn void probe_child(const struct identity *identity, int user_ns_f
 	input.shared = calloc(1, native_shared_bytes(&plan));
 	if (!input.shared)
 		_exit(1);
-	if (input.switch_ids && native_enter_network(NATIVE_NET_NEW, &err) < 0)
+	if (input.switch_ids && native_enter_set(&none, false, &err) < 0)
 		say(say_fd, "network", &err);
 	if (input.switch_ids && native_become(identity, &err) < 0)
 		say(say_fd, "identity", &err);

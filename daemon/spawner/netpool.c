@@ -31,6 +31,7 @@ static int maker_main(void *arg)
 {
 	const struct maker_input *input = arg;
 	const int keep[] = { input->ready_fd, input->next_fd, input->user_ns_fd };
+	static const struct native_set none = NATIVE_SET_INIT;
 	size_t keep_count = input->user_ns_fd >= 0 ? 3 : 2;
 	struct error err = ERROR_INIT;
 	char byte = 'r';
@@ -42,7 +43,7 @@ static int maker_main(void *arg)
 	    (input->user_ns_fd >= 0 && setns(CHILD_FIRST_FD + 2, CLONE_NEWUSER) < 0))
 		return 1;
 	do {
-		if (native_enter_network(NATIVE_NET_NEW, &err) < 0 ||
+		if (native_enter_set(&none, false, &err) < 0 ||
 		    write(CHILD_FIRST_FD, &byte, 1) != 1)
 			return 1;
 	} while (read(CHILD_FIRST_FD + 1, &byte, 1) == 1);
@@ -58,8 +59,7 @@ static void stop_maker(struct netpool *pool)
 	pool->ready_fd = -1;
 	auto_close(&pool->next_fd);
 	pool->next_fd = -1;
-	auto_close(&pool->standing_fd);
-	pool->standing_fd = -1;
+	native_set_deinit(&pool->standing);
 	pool->asked = false;
 }
 
@@ -91,6 +91,22 @@ static void on_maker_exit(int status, void *arg)
 	make_more(pool);
 }
 
+/* What the maker stands in now. */
+static bool take_set(const struct child *maker, struct native_set *ret_set)
+{
+	*ret_set = (struct native_set){
+		.net_fd = nsfd_open(maker->pidfd, maker->pid, NSFD_NET),
+		.ipc_fd = nsfd_open(maker->pidfd, maker->pid, NSFD_IPC),
+		.uts_fd = nsfd_open(maker->pidfd, maker->pid, NSFD_UTS),
+		.cgroup_fd = nsfd_open(maker->pidfd, maker->pid, NSFD_CGROUP),
+	};
+	if (ret_set->net_fd >= 0 && ret_set->ipc_fd >= 0 && ret_set->uts_fd >= 0 &&
+	    ret_set->cgroup_fd >= 0)
+		return true;
+	native_set_deinit(ret_set);
+	return false;
+}
+
 static void on_ready(uint32_t events, void *arg)
 {
 	struct netpool *pool = arg;
@@ -102,10 +118,9 @@ static void on_ready(uint32_t events, void *arg)
 		return;
 	}
 	pool->asked = false;
-	if (pool->standing_fd >= 0)
-		pool->fds[pool->count++] = pool->standing_fd;
-	pool->standing_fd = nsfd_open(pool->maker.pidfd, pool->maker.pid, NSFD_NET);
-	if (pool->standing_fd < 0) {
+	if (pool->standing.net_fd >= 0)
+		pool->sets[pool->count++] = pool->standing;
+	if (!take_set(&pool->maker, &pool->standing)) {
 		stop_maker(pool);
 		return;
 	}
@@ -166,7 +181,7 @@ void netpool_deinit(struct netpool *pool)
 	if (pool->maker.pid != 0)
 		child_forget(pool->children, &pool->maker);
 	while (pool->count > 0)
-		(void)close(pool->fds[--pool->count]);
+		native_set_deinit(&pool->sets[--pool->count]);
 }
 
 static void on_quiet(void *arg)
@@ -174,13 +189,15 @@ static void on_quiet(void *arg)
 	make_more(arg);
 }
 
-int netpool_take(struct netpool *pool)
+bool netpool_take(struct netpool *pool, struct native_set *ret_set)
 {
-	int fd = pool->count > 0 ? pool->fds[--pool->count] : -1;
+	const bool ready = pool->count > 0;
+
+	*ret_set = ready ? pool->sets[--pool->count] : (struct native_set)NATIVE_SET_INIT;
 
 	if (pool->wanted > 0 && pool->count > pool->wanted / 2)
 		loop_arm(pool->loop, &pool->refill, QUIET_MS, on_quiet, pool);
 	else
 		make_more(pool);
-	return fd;
+	return ready;
 }

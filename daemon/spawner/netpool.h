@@ -4,7 +4,7 @@
 
 /*
  * Empty network namespaces, made before they are needed: making one takes the kernel longer than all
- * the rest of a spawn. Each is used once.
+ * the rest of a spawn. With each come an IPC, a UTS and a control group namespace. Each is used once.
  *
  * A child makes them, one after the other, and fsboxd takes each by the child's pidfd: no descriptor is
  * ever received. In user mode they belong to the daemon's user namespace.
@@ -19,6 +19,7 @@
 #include "common/error.h"
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/loop.h"
+#include "daemon/spawner/native.h"
 
 /* More would only hold kernel memory (0.2 MB each). */
 #define NETPOOL_MAX 64
@@ -29,7 +30,7 @@
  * @maker        the child; it waits while the pool is full
  * @ready_fd     a byte for each namespace the maker stands in
  * @next_fd      a byte tells it to make another
- * @standing_fd  the namespace that the maker stands in: nobody gets it before it has left
+ * @standing     the namespaces that the maker stands in: nobody gets them before it has left
  * @asked        it was told to make one and has not
  */
 struct netpool {
@@ -37,12 +38,12 @@ struct netpool {
 	struct children *children;
 	size_t wanted;
 	size_t count;
-	int fds[NETPOOL_MAX];
+	struct native_set sets[NETPOOL_MAX];
 	int user_ns_fd;
 	struct child maker;
 	int ready_fd;
 	int next_fd;
-	int standing_fd;
+	struct native_set standing;
 	bool asked;
 	struct loop_source ready_source;
 	struct loop_timer refill;
@@ -52,7 +53,7 @@ struct netpool {
 #define NETPOOL_INIT                                                                  \
 	{                                                                             \
 		.user_ns_fd = -1, .maker = CHILD_INIT, .ready_fd = -1, .next_fd = -1, \
-		.standing_fd = -1, .ready_source = LOOP_SOURCE_INIT,                  \
+		.standing = NATIVE_SET_INIT, .ready_source = LOOP_SOURCE_INIT,        \
 	}
 
 /* Begin to fill. WANTED is cut to NETPOOL_MAX. */
@@ -60,7 +61,7 @@ void netpool_init(struct netpool *pool, struct loop *loop, struct children *chil
 		  int user_ns_fd);
 void netpool_deinit(struct netpool *pool);
 
-/* One namespace, the caller's to close, or -1 when none is ready: then it must be made in the job. */
-int netpool_take(struct netpool *pool);
+/* False when none is ready: then the job must make them itself. RET_SET is the caller's to deinit. */
+bool netpool_take(struct netpool *pool, struct native_set *ret_set);
 
 #endif

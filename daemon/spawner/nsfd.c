@@ -14,9 +14,9 @@ static const struct {
 	const char *name;
 	unsigned long request;
 } kinds[] = {
-	[NSFD_MOUNT] = { "mnt", _IO(0xFF, 3) },
-	[NSFD_NET] = { "net", _IO(0xFF, 4) },
-	[NSFD_USER] = { "user", _IO(0xFF, 9) },
+	[NSFD_MOUNT] = { "mnt", _IO(0xFF, 3) }, [NSFD_NET] = { "net", _IO(0xFF, 4) },
+	[NSFD_USER] = { "user", _IO(0xFF, 9) }, [NSFD_IPC] = { "ipc", _IO(0xFF, 2) },
+	[NSFD_UTS] = { "uts", _IO(0xFF, 10) },  [NSFD_CGROUP] = { "cgroup", _IO(0xFF, 1) },
 };
 
 int nsfd_open(int pidfd, pid_t pid, enum nsfd_kind kind)

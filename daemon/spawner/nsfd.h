@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-enum nsfd_kind { NSFD_MOUNT, NSFD_NET, NSFD_USER };
+enum nsfd_kind { NSFD_MOUNT, NSFD_NET, NSFD_USER, NSFD_IPC, NSFD_UTS, NSFD_CGROUP };
 
 /*
  * By the ioctl of its pidfd (Linux 6.11), else by /proc. The child must be alive and not reaped.

@@ -268,7 +268,10 @@ static int enter_what_lost_a_mount(struct world *world)
 	if (unshare(CLONE_NEWPID) < 0)
 		return 4;
 	if (fork() == 0) {
-		int r = native_enter(&world->input, mount_ns, NATIVE_NET_HOST, &err);
+		const struct native_namespaces namespaces = { .mount_ns_fd = mount_ns,
+							      .set = NATIVE_SET_INIT,
+							      .net_host = true };
+		int r = native_enter(&world->input, &namespaces, &err);
 
 		if (r < 0)
 			fprintf(stderr, "%s\n", err.message);

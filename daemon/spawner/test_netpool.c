@@ -99,8 +99,18 @@ static void scene_deinit(struct scene *scene)
 		;
 }
 
-/* In a child: enters FD; 0 if it is empty but for a loopback that is up and has two addresses. */
-static int look_inside(const struct scene *scene, int fd)
+/* Whether this process, having entered FD, stands in a namespace of KIND that it did not before. */
+static bool enters_another(int fd, int kind, const char *path)
+{
+	struct stat before;
+	struct stat after;
+
+	return stat(path, &before) == 0 && setns(fd, kind) == 0 && stat(path, &after) == 0 &&
+	       before.st_ino != after.st_ino;
+}
+
+/* In a child: enters SET; 0 if it is empty but for a loopback that is up and has two addresses. */
+static int look_inside(const struct scene *scene, const struct native_set *set)
 {
 	struct ifreq lo = { .ifr_name = "lo" };
 	struct ifreq alias = { .ifr_name = "lo:1" };
@@ -111,7 +121,10 @@ static int look_inside(const struct scene *scene, int fd)
 
 	if (scene->user_ns_fd >= 0 && setns(scene->user_ns_fd, CLONE_NEWUSER) < 0)
 		return 10;
-	if (setns(fd, CLONE_NEWNET) < 0)
+	if (!enters_another(set->ipc_fd, CLONE_NEWIPC, "/proc/self/ns/ipc") ||
+	    !enters_another(set->uts_fd, CLONE_NEWUTS, "/proc/self/ns/uts") ||
+	    !enters_another(set->cgroup_fd, CLONE_NEWCGROUP, "/proc/self/ns/cgroup") ||
+	    !enters_another(set->net_fd, CLONE_NEWNET, "/proc/self/ns/net"))
 		return 11;
 	names = if_nameindex();
 	for (; names && names[count].if_index != 0; count++)
@@ -131,13 +144,13 @@ static int look_inside(const struct scene *scene, int fd)
 	return ntohl(address.sin_addr.s_addr) == NATIVE_ALIAS_ADDRESS ? 0 : 16;
 }
 
-static void assert_empty_network(const struct scene *scene, int fd)
+static void assert_empty_network(const struct scene *scene, const struct native_set *set)
 {
 	int status = 0;
 	pid_t pid = fork();
 
 	if (pid == 0)
-		_exit(look_inside(scene, fd));
+		_exit(look_inside(scene, set));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 }
@@ -146,26 +159,27 @@ static void it_fills_and_each_is_given_once(void **state)
 {
 	size_t fds = fd_count();
 	struct scene scene;
+	struct native_set taken[3];
+	struct native_set none;
 	struct stat given[3];
-	int taken[3];
 
 	(void)state;
 	if (!scene_init(&scene, 3))
 		skip();
 	serve_until(&scene, 3);
 	for (int i = 0; i < 3; i++) {
-		taken[i] = netpool_take(&scene.pool);
-		assert_true(taken[i] >= 0);
-		assert_int_equal(fstat(taken[i], &given[i]), 0);
+		assert_true(netpool_take(&scene.pool, &taken[i]));
+		assert_int_equal(fstat(taken[i].net_fd, &given[i]), 0);
 		for (int k = 0; k < i; k++)
 			assert_int_not_equal(given[k].st_ino, given[i].st_ino);
-		assert_empty_network(&scene, taken[i]);
+		assert_empty_network(&scene, &taken[i]);
 	}
 	/* None is ready at this moment: the caller makes one itself. */
-	assert_int_equal(netpool_take(&scene.pool), -1);
+	assert_false(netpool_take(&scene.pool, &none));
+	assert_int_equal(none.net_fd, -1);
 	serve_until(&scene, 3);
 	for (int i = 0; i < 3; i++)
-		(void)close(taken[i]);
+		native_set_deinit(&taken[i]);
 	scene_deinit(&scene);
 	assert_int_equal(fd_count(), fds);
 }
@@ -174,7 +188,7 @@ static void a_maker_that_is_killed_is_replaced(void **state)
 {
 	size_t fds = fd_count();
 	struct scene scene;
-	int fd = -1;
+	struct native_set set;
 
 	(void)state;
 	if (!scene_init(&scene, 2))
@@ -182,9 +196,8 @@ static void a_maker_that_is_killed_is_replaced(void **state)
 	serve_until(&scene, 2);
 	child_signal(&scene.pool.maker, SIGKILL);
 	for (int i = 0; i < 2; i++) {
-		fd = netpool_take(&scene.pool);
-		assert_true(fd >= 0);
-		(void)close(fd);
+		assert_true(netpool_take(&scene.pool, &set));
+		native_set_deinit(&set);
 	}
 	serve_until(&scene, 2);
 	scene_deinit(&scene);
@@ -194,13 +207,14 @@ static void a_maker_that_is_killed_is_replaced(void **state)
 static void none_wanted_none_made(void **state)
 {
 	size_t fds = fd_count();
+	struct native_set set;
 	struct scene scene;
 
 	(void)state;
 	if (!scene_init(&scene, 0))
 		skip();
 	serve_until(&scene, 0);
-	assert_int_equal(netpool_take(&scene.pool), -1);
+	assert_false(netpool_take(&scene.pool, &set));
 	assert_int_equal(scene.children.count, 0);
 	scene_deinit(&scene);
 	assert_int_equal(fd_count(), fds);
