@@ -419,19 +419,29 @@ static int begin_root(struct mount_work *work, struct error *err)
 	return shown ? 0 : mount_work_remember(work, work->root_fd, err);
 }
 
-/* A read-only mount of an empty file, of which every job puts copies over files of its /proc. */
-static int stage_mask(int stage, struct error *err)
+/* NAME in the stage, inert, of which every job mounts copies. */
+static int stage_inert(int stage, const char *name, struct error *err)
 {
-	AUTO(auto_close) int file = -1;
-	AUTO(auto_close) int tree = -1;
+	AUTO(auto_close) int target = openat(stage, name, O_PATH | O_CLOEXEC);
+	AUTO(auto_close) int tree = open_tree(stage, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
-	file = openat(stage, "mask", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
-	if (file >= 0)
-		tree = open_tree(stage, "mask", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0 || mountapi_restrict(tree, "", MOUNT_ATTR_RDONLY, 0) < 0 ||
-	    mountapi_attach(tree, file) < 0)
+	if (target < 0 || tree < 0 || mountapi_restrict(tree, "", MOUNT_ATTR_RDONLY, 0) < 0 ||
+	    mountapi_attach(tree, target) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "stage");
 	return 0;
+}
+
+/* An empty file to put over files of /proc, and a closed directory to put over the stage at the end. */
+static int stage_masks(int stage, struct error *err)
+{
+	AUTO(auto_close)
+	int file = openat(stage, "mask", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
+	int r = 0;
+
+	if (file < 0 || mkdirat(stage, "cover", 0) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "stage");
+	r = stage_inert(stage, "mask", err);
+	return r < 0 ? r : stage_inert(stage, "cover", err);
 }
 
 /* A tmpfs of its own, so that /dev may be read-only, with a mountpoint for each waiting tree. */
@@ -445,7 +455,7 @@ static int begin_stage(struct mount_work *work, struct error *err)
 	stage = mountapi_new_tmpfs("0700", MOUNT_ATTR_NOEXEC);
 	if (target < 0 || stage < 0 || mountapi_attach(stage, target) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "stage");
-	r = stage_mask(stage, err);
+	r = stage_masks(stage, err);
 	return r < 0 ? r : mount_work_remember(work, stage, err);
 }
 

@@ -15,6 +15,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "common/error.h"
@@ -25,10 +26,13 @@
  *               bound instead of made, and the host's /proc is kept under the fresh one, without which
  *               the kernel refuses to mount it
  * @root_peer    the job's user is uid 0: all of /proc read-only (R19)
+ * @proc_masks   in and out: which files of /proc this kernel has and a job must not see, found out by the
+ *               first mount_finish(), 0 before; NULL: found out each time
  */
 struct mount_options {
 	bool in_userns;
 	bool root_peer;
+	uint32_t *proc_masks;
 };
 
 /*

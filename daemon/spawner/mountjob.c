@@ -23,14 +23,18 @@ static bool open_to_others(mode_t mode)
 	return (mode & (S_IRWXG | S_IRWXO)) != 0;
 }
 
+/* Bit 31: the others are known. */
+#define MASKS_KNOWN (1u << 31)
+
 /* Not every kernel has all of them, and most are closed to anybody but root. */
-static int mask_proc_files(const struct mount_work *work, int proc, struct error *err)
+static int find_proc_masks(const struct mount_work *work, int proc, uint32_t *ret_masks,
+			   struct error *err)
 {
 	size_t count = 0;
 	const char *const *names = bwrap_proc_masks(&count);
 
+	*ret_masks = MASKS_KNOWN;
 	for (size_t i = 0; i < count; i++) {
-		AUTO(auto_close) int mask = -1;
 		struct stat st;
 
 		if (fstatat(proc, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -39,10 +43,29 @@ static int mask_proc_files(const struct mount_work *work, int proc, struct error
 			return error_set(err, ERR_SETUP_FAILED, errno, "look at '/proc/%s'",
 					 names[i]);
 		}
-		if (!work->options->root_peer && !open_to_others(st.st_mode))
+		if (work->options->root_peer || open_to_others(st.st_mode))
+			*ret_masks |= 1u << i;
+	}
+	return 0;
+}
+
+static int mask_proc_files(const struct mount_work *work, int proc, struct error *err)
+{
+	size_t count = 0;
+	const char *const *names = bwrap_proc_masks(&count);
+	uint32_t masks = work->options->proc_masks ? *work->options->proc_masks : 0;
+	int r = masks & MASKS_KNOWN ? 0 : find_proc_masks(work, proc, &masks, err);
+
+	if (r < 0)
+		return r;
+	if (work->options->proc_masks)
+		*work->options->proc_masks = masks;
+	for (size_t i = 0; i < count; i++) {
+		AUTO(auto_close) int mask = -1;
+
+		if (!(masks & 1u << i))
 			continue;
-		mask = open_tree(AT_FDCWD, MOUNT_STAGE_DIR "/mask",
-				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		mask = open_tree(work->stage_fd, "mask", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 		if (mask < 0 || move_mount(mask, "", proc, names[i], MOVE_MOUNT_F_EMPTY_PATH) < 0)
 			return error_set(err, ERR_SETUP_FAILED, errno, "mask '/proc/%s'", names[i]);
 	}
@@ -109,19 +132,30 @@ static int finish_fresh(struct mount_work *work, const struct plan_op *op, struc
 static int finish_staged(const struct mount_work *work, const struct staged *staged,
 			 struct error *err)
 {
-	char path[sizeof(MOUNT_STAGE_DIR) + 32];
+	char name[32];
 	AUTO(auto_close) int tree = -1;
 	AUTO(auto_close) int target = -1;
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s/%zu", MOUNT_STAGE_DIR, staged->index);
-	tree = open_tree(AT_FDCWD, path,
+	(void)snprintf(name, sizeof(name), "%zu", staged->index);
+	tree = open_tree(work->stage_fd, name,
 			 AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0 || fstat(tree, &st) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "staged '%s'", staged->op->path);
 	target = mount_work_mountpoint(work, work->root_fd, staged->op->path, S_ISDIR(st.st_mode));
 	if (target < 0 || mountapi_attach(tree, target) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "mount '%s'", staged->op->path);
+	return 0;
+}
+
+/* From here on the stage is out of reach. Taking it away would make every job wait for RCU. */
+static int cover_stage(const struct mount_work *work, struct error *err)
+{
+	AUTO(auto_close)
+	int cover = open_tree(work->stage_fd, "cover", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (cover < 0 || mountapi_attach(cover, work->stage_fd) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "cover the stage");
 	return 0;
 }
 
@@ -132,8 +166,9 @@ int mount_finish(const struct plan *plan, const struct mount_options *options, s
 	int result = mount_work_find_staged(&work, err);
 
 	work.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (result == 0 && work.root_fd < 0)
-		result = error_set(err, ERR_SETUP_FAILED, errno, "open '/'");
+	work.stage_fd = open(MOUNT_STAGE_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (result == 0 && (work.root_fd < 0 || work.stage_fd < 0))
+		result = error_set(err, ERR_SETUP_FAILED, errno, "open '/' and the stage");
 	for (size_t i = 0; result == 0 && i < plan->count; i++)
 		if (plan->ops[i].kind == PLAN_DEV)
 			result = finish_pts(&work, &plan->ops[i], err);
@@ -141,8 +176,8 @@ int mount_finish(const struct plan *plan, const struct mount_options *options, s
 		result = finish_fresh(&work, work.fresh[i], err);
 	for (size_t i = 0; result == 0 && i < work.staged_count; i++)
 		result = finish_staged(&work, &work.staged[i], err);
-	if (result == 0 && umount2(MOUNT_STAGE_DIR, MNT_DETACH) < 0)
-		result = error_set(err, ERR_SETUP_FAILED, errno, "remove the stage");
+	if (result == 0)
+		result = cover_stage(&work, err);
 	(void)umask(old_mask);
 	return result;
 }

@@ -23,6 +23,7 @@ enum walk_flags {
 void mount_work_deinit(struct mount_work *work)
 {
 	auto_close(&work->root_fd);
+	auto_close(&work->stage_fd);
 	auto_close(&work->masks_fd);
 	free(work->own_devs);
 	free(work->staged);

@@ -32,6 +32,7 @@ struct staged {
 
 /*
  * @root_fd    the new root; -1 outside mount_build()
+ * @stage_fd   MOUNT_STAGE_DIR; -1 outside mount_finish()
  * @masks_fd   detached tmpfs with an unreadable directory "d" and file "f"
  * @own_devs   file systems made here: only in them mountpoints are created
  * @fresh      operations that each job carries out for itself
@@ -42,6 +43,7 @@ struct mount_work {
 	const struct plan *plan;
 	const struct mount_options *options;
 	int root_fd;
+	int stage_fd;
 	int masks_fd;
 	dev_t *own_devs;
 	size_t own_dev_count;
@@ -52,9 +54,10 @@ struct mount_work {
 	size_t pins;
 };
 
-#define MOUNT_WORK_INIT(the_plan, the_options)                                              \
-	{                                                                                   \
-		.plan = (the_plan), .options = (the_options), .root_fd = -1, .masks_fd = -1 \
+#define MOUNT_WORK_INIT(the_plan, the_options)                                               \
+	{                                                                                    \
+		.plan = (the_plan), .options = (the_options), .root_fd = -1, .stage_fd = -1, \
+		.masks_fd = -1,                                                              \
 	}
 
 void mount_work_deinit(struct mount_work *work);
