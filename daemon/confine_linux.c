@@ -76,12 +76,11 @@ int confine_no_new_privs(struct error *err)
 static int drop_bounding(struct error *err)
 {
 	for (unsigned long cap = 0; cap < 64; cap++) {
-		int is_set = prctl(PR_CAPBSET_READ, cap, 0L, 0L, 0L);
-
-		if (is_set < 0)
-			break; /* past the last one this kernel knows */
-		if (is_set == 1 && prctl(PR_CAPBSET_DROP, cap, 0L, 0L, 0L) < 0 && errno != EPERM)
-			return error_set(err, ERR_SYSTEM, errno, "PR_CAPBSET_DROP %lu", cap);
+		if (prctl(PR_CAPBSET_DROP, cap, 0L, 0L, 0L) == 0)
+			continue;
+		if (errno == EPERM || errno == EINVAL)
+			break; /* may drop none, or past the last one this kernel knows */
+		return error_set(err, ERR_SYSTEM, errno, "PR_CAPBSET_DROP %lu", cap);
 	}
 	return 0;
 }

@@ -35,15 +35,23 @@ bool pidfd_alive(int pidfd)
 	return poll(&ended, 1, 0) == 0;
 }
 
-/* Signals are per process: what fsboxd blocks or ignores must not follow a child into an exec. */
-static void reset_signals(void)
+void child_reset_signals(void)
 {
-	struct sigaction standard = { .sa_handler = SIG_DFL };
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int signo = 1; signo < NSIG; signo++)
-		if (signo != SIGKILL && signo != SIGSTOP)
-			(void)sigaction(signo, &standard, NULL);
+		(void)sigaction(signo, &standard, NULL); /* KILL, STOP and libc's own refuse */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* What fsboxd handles is the standard again by CLONE_CLEAR_SIGHAND; it ignores nothing but SIGPIPE. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -76,7 +84,7 @@ __attribute__((noinline)) static void forget_stack(void)
 static pid_t fork_with_pidfd(uint64_t flags, int *ret_pidfd)
 {
 	struct clone_args args = {
-		.flags = CLONE_PIDFD | flags,
+		.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND | flags,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 	};

@@ -45,6 +45,9 @@ struct children {
 	size_t count;
 };
 
+/* At the start of fsboxd: no signal is ignored, whatever whoever started it does, nor blocked. */
+void child_reset_signals(void);
+
 /*
  * Start a process that runs MAIN(MAIN_ARG). In it: no signal is blocked or handled, SIGPIPE has its
  * default action; every descriptor is still there (close-on-exec).

@@ -403,14 +403,14 @@ void job_tell_end(struct job *job)
 		settle_record(job);
 		link_message_init(&message, LINK_JOB_ENDED, 0, job->conn, job->id);
 		message.u.ended = job->record;
-		job_record(job, EVENT_EXECUTION_FINISHED);
 	} else {
 		link_message_init(&message, LINK_JOB_FAILED, 0, job->conn, job->id);
 		message.u.failure = job->failure;
 		job->spawner->failures++;
-		job_record(job, EVENT_EXECUTION_FAILED);
 	}
+	/* The client first: somebody waits. */
 	brokerlink_send_take(job->broker, &message, NULL, 0);
+	job_record(job, job->started ? EVENT_EXECUTION_FINISHED : EVENT_EXECUTION_FAILED);
 }
 
 /* The last step: nothing of the job is left on the host. */

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "common/scope.h"
 
 /* The build machine's headers may be older than the running kernel: the later parts by hand. */
@@ -66,6 +67,7 @@ static int rule_add(int ruleset_fd, int parent_fd, uint64_t rights, struct error
 	return 0;
 }
 
+/* 1: all below PATH is granted; 0: a file, or nothing is there. */
 static int rule_add_path(int ruleset_fd, const char *path, uint64_t rights, struct error *err)
 {
 	AUTO(auto_close) int fd = open(path, O_PATH | O_CLOEXEC);
@@ -79,7 +81,7 @@ static int rule_add_path(int ruleset_fd, const char *path, uint64_t rights, stru
 	r = rule_add(ruleset_fd, fd, rights, err);
 	if (r < 0)
 		error_prefix(err, "'%s'", path);
-	return r;
+	return r < 0 ? r : S_ISDIR(st.st_mode);
 }
 
 int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct error *err)
@@ -89,6 +91,7 @@ int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct
 	const uint64_t all = RIGHTS_READ | RIGHTS_WRITE | truncate;
 	struct ruleset_attributes attributes = { .handled_access_fs = all | RIGHTS_NEVER };
 	AUTO(auto_close) int ruleset_fd = -1;
+	const char *granted = NULL;
 	int r = 0;
 
 	if (abi < LANDLOCK_ABI_MIN)
@@ -101,8 +104,16 @@ int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct
 		return error_set(err, ERR_SETUP_FAILED, errno, "Landlock rule set");
 
 	r = rule_add_path(ruleset_fd, "/", RIGHTS_READ, err);
-	for (size_t i = 0; r == 0 && i < count; i++)
+	r = r < 0 ? r : 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		/* What lies below a granted directory is granted, over mounts too. */
+		if (granted && path_covers(granted, writable[i]))
+			continue;
 		r = rule_add_path(ruleset_fd, writable[i], all, err);
+		if (r > 0)
+			granted = writable[i];
+		r = r < 0 ? r : 0;
+	}
 	if (r == 0 && dev_fd >= 0)
 		r = rule_add(ruleset_fd, dev_fd,
 			     LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE, err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/spawner/child.h"
 #include "daemon/spawner/config.h"
 #include "daemon/spawner/notify.h"
 #include "daemon/spawner/options.h"
@@ -104,6 +105,7 @@ int main(int argc, char *argv[])
 	int r = 0;
 
 	log_open("fsboxd", LOG_WARNING, log_stderr_is_journal());
+	child_reset_signals();
 	if ((r = have_standard_fds(&err)) == 0)
 		r = options_parse(&options, argc, argv, &err);
 	if (r == 0 && options.help) {
