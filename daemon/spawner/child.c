@@ -190,6 +190,19 @@ void children_reap(struct children *children)
 	}
 }
 
+int child_pipe(int *ret_read, int *ret_write, enum child_pipe ours, struct error *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "pipe");
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	if (fcntl(ours == CHILD_PIPE_READ_OURS ? ends[0] : ends[1], F_SETFL, O_NONBLOCK) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "fcntl");
+	return 0;
+}
+
 /* Copies above the numbers that will be given out, so that none overwrites another. */
 static int lift_fds(const int *keep, size_t count, int *lifted, struct error *err)
 {

@@ -87,6 +87,13 @@ void children_reap(struct children *children);
 #define CHILD_FIRST_FD 3
 int child_arrange_fds(const int *keep, size_t count, bool keep_stderr, struct error *err);
 
+/*
+ * A pipe to or from a child, whose end that is ours is non-blocking. Fails with ERR_SYSTEM; what was made
+ * is in RET_*.
+ */
+enum child_pipe { CHILD_PIPE_READ_OURS, CHILD_PIPE_WRITE_OURS };
+int child_pipe(int *ret_read, int *ret_write, enum child_pipe ours, struct error *err);
+
 /* pidfd_open(2), pidfd_send_signal(2): -1 with errno on failure. */
 int pidfd_open_pid(pid_t pid);
 int pidfd_signal(int pidfd, int signo);

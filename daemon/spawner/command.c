@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,9 +26,8 @@
 
 enum child_stage { CHILD_STDIO = 1, CHILD_CHDIR, CHILD_EXEC };
 
-/* Left by the child, in memory that it shares, when it does not become the command. */
+/* Why the child does not become the command. */
 struct child_failure {
-	bool told;
 	enum child_stage stage;
 	int errnum;
 	bool found; /* CHILD_EXEC: the file is there */
@@ -163,27 +163,39 @@ static int place_stdio(const int stdio[3])
 	return 0;
 }
 
-/* Until exec this is pid 1's memory, and pid 1 waits: RET_FAILURE is what it finds then. */
-static _Noreturn void child(const struct command *command,
-			    volatile struct child_failure *ret_failure)
+/*
+ * What the child works on: until exec its memory is pid 1's, which waits. It has a stack of its own.
+ *
+ * @told  @failure says why it is about to exit without having become the command
+ */
+struct start {
+	const struct command *command;
+	struct child_failure failure;
+	bool told;
+};
+
+#define STACK_BYTES 65536
+
+static int child(void *arg)
 {
-	struct child_failure failure = { .stage = CHILD_STDIO };
+	struct start *start = arg;
+	const struct command *command = start->command;
 
 	/* A session of its own: no terminal that it could type into is its controlling one. */
 	(void)setsid();
 	if (place_stdio(command->stdio) < 0 ||
 	    syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
-		failure.errnum = errno;
+		start->failure.stage = CHILD_STDIO;
+		start->failure.errnum = errno;
 	} else if (chdir(command->cwd) < 0) {
-		failure.stage = CHILD_CHDIR;
-		failure.errnum = errno;
+		start->failure.stage = CHILD_CHDIR;
+		start->failure.errnum = errno;
 	} else {
 		(void)umask(command->umask);
 		reset_signals();
-		exec_search(command, &failure);
+		exec_search(command, &start->failure);
 	}
-	failure.told = true;
-	*ret_failure = failure;
+	start->told = true;
 	_exit(125);
 }
 
@@ -238,26 +250,23 @@ static int failure_of(const struct command *command, const struct child_failure 
 int command_start(const struct command *command, pid_t *ret_pid, const char **ret_stage,
 		  struct error *err)
 {
-	volatile struct child_failure shared = { .told = false };
-	struct child_failure failure;
+	static _Alignas(16) char stack[STACK_BYTES];
+	struct start start = { .command = command };
 	pid_t pid = 0;
 
 	/*
-	 * No copy of memory is made and thrown away, and exec's result is known at once. The child can be
-	 * killed while it hangs in exec, and so can we.
+	 * No copy of memory is made to be thrown away, and exec's result is known at once. While the child
+	 * hangs in exec it can be killed, and so can we.
 	 */
-	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
-	if (pid == 0)
-		child(command, &shared);
+	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
 	if (pid < 0) {
 		*ret_stage = "fork";
 		return error_set(err, ERR_SETUP_FAILED, errno, "fork the command");
 	}
 	*ret_pid = pid;
-	failure = shared;
-	if (!failure.told)
+	if (!start.told)
 		return 0;
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return failure_of(command, &failure, ret_stage, err);
+	return failure_of(command, &start.failure, ret_stage, err);
 }

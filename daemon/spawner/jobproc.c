@@ -471,19 +471,6 @@ static int engine_stderr(struct error *err)
 	return steal_fd(&fd);
 }
 
-int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *err)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "pipe");
-	*ret_read = ends[0];
-	*ret_write = ends[1];
-	if (fcntl(ours == PIPE_READ_OURS ? ends[0] : ends[1], F_SETFL, O_NONBLOCK) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "fcntl");
-	return 0;
-}
-
 static int start_leader(struct job *job, struct builder_input *input, struct error *err)
 {
 	struct spawner *spawner = job->spawner;
@@ -508,9 +495,11 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 		.set = set,
 		.net_host = input->plan->net == NET_HOST,
 	};
-	/* In user mode the user namespace must be entered first: pid 1 is then a child of the leader. */
+	/*
+	 * In user mode the user namespace must be entered first: pid 1 is then a child of the leader. Else
+	 * there is nothing to find before it may go on, and it need not wait for us.
+	 */
 	job->leader_is_pid1 = spawner->mode != MODE_USER;
-	/* Then there is nothing to find before it may go on, and it need not wait for us. */
 	if (job->leader_is_pid1 && write(job->go_fd, "G", 1) != 1)
 		return error_set(err, ERR_SYSTEM, errno, "let the job go");
 	if ((r = templatemem_lend(&job->template->mem, true, err)) < 0 ||
@@ -553,10 +542,10 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 	const struct identity identity = job->identity; /* the job itself is not in the child */
 	struct builder_input input;
 	int our_report_fd = -1;
-	int r = pipe_make(&our_report_fd, &their_report_fd, PIPE_READ_OURS, err);
+	int r = child_pipe(&our_report_fd, &their_report_fd, CHILD_PIPE_READ_OURS, err);
 
 	reportin_init_take(&job->report, our_report_fd, on_message, job);
-	if (r < 0 || (r = pipe_make(&their_go_fd, &job->go_fd, PIPE_WRITE_OURS, err)) < 0 ||
+	if (r < 0 || (r = child_pipe(&their_go_fd, &job->go_fd, CHILD_PIPE_WRITE_OURS, err)) < 0 ||
 	    (!job->template && (r = job->stderr_fd = engine_stderr(err)) < 0))
 		goto fail;
 	r = loop_add(&spawner->loop, &job->report_source, job->report.fd, EPOLLIN, on_report, job,

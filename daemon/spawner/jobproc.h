@@ -21,10 +21,6 @@ struct job;
  */
 int jobproc_start(struct job *job, const struct plan *plan, struct error *err);
 
-/* A pipe whose end that is ours is non-blocking. Fails with ERR_SYSTEM; what was made is in RET_*. */
-enum pipe_ours { PIPE_READ_OURS, PIPE_WRITE_OURS };
-int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *err);
-
 /* Kill whatever is known of the job; how it ended is noticed as usual, or given up on in time. */
 void jobproc_kill(struct job *job);
 

@@ -309,8 +309,8 @@ static int start_builder(struct template *template, struct error *err)
 	};
 	int r = 0;
 
-	if ((r = pipe_make(&report_read, &report_write, PIPE_READ_OURS, err)) < 0 ||
-	    (r = pipe_make(&go_read, &template->go_fd, PIPE_WRITE_OURS, err)) < 0)
+	if ((r = child_pipe(&report_read, &report_write, CHILD_PIPE_READ_OURS, err)) < 0 ||
+	    (r = child_pipe(&go_read, &template->go_fd, CHILD_PIPE_WRITE_OURS, err)) < 0)
 		return r;
 	reportin_init_take(&template->report, steal_fd(&report_read), on_message, template);
 	r = loop_add(&spawner->loop, &template->report_source, template->report.fd, EPOLLIN,
