@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a spawn costs, against bare fork+exec and bubblewrap with the same binds, interleaved in one run so
+ * What a spawn costs, against bare fork+exec and bubblewrap with the same binds, in turns in one run so
  * that other load on the machine hits all alike.
  *
- *	bench_spawn [--json] [--rounds N] [--rules N] [--engine E] [--mode NAME] [--ctl FSBOXCTL]
- *	            [--daemon FSBOXD] [--work DIR] [--no-bwrap] [--no-cold] [--peer NAME COMMAND]...
+ *	bench_spawn --work DIR [--json] [--rules N[,N...]] [--rounds N] [--seconds S] [--engine E]
+ *	            [--mode NAME] [--name NAME] [--ctl FSBOXCTL] [--daemon FSBOXD] [--no-bwrap]
+ *	            [--no-cold] [--firejail] [--peer NAME COMMAND]...
  *
- * Besides the whole spawn: the first one of a policy ("cold": nothing of it was made before), and how long
- * after the status has come there is still something of the job ("after status"). A peer's COMMAND is
- * cut at spaces and runs /usr/bin/true its own way; --mode is only repeated in what is printed.
- *
- * The policy: 3 system trees and a home of which most is readOnly, some readWrite, some denied; 43 rules
- * unless --rules says otherwise. DIR (default: a new directory below /tmp) holds that home; with rules below
- * /tmp it should lie elsewhere, as homes do.
+ * Every way to run /usr/bin/true has its turns, ten rounds at a time, until each has had N rounds or S
+ * seconds (but five rounds at least). The ways, for each number of rules: the client library, the same with
+ * a policy that nothing was made for ("cold"), bubblewrap (not above 2,900). For the first number also:
+ * how long after the status there is still something of the job ("after status"), fsboxctl, firejail, and
+ * peers, whose COMMAND is cut at spaces and runs true its own way. --mode and --name are only repeated in
+ * what is printed. Below DIR the home of bench_rules.h is made; it should lie where homes do.
  */
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,45 +27,59 @@
 #include <unistd.h>
 
 #include "client/fsbox.h"
+#include "tests/bench/bench_rules.h"
 
-#define BLOCK 10
-#define PATH_BYTES 512
+#define TURN 10
+#define ROUNDS_LEAST 5
+#define WARM_UP_ROUNDS 3
+#define WARM_UP_US 500000
+#define SIZES_MAX 8
 #define PEERS_MAX 8
 #define PEER_WORDS 32
-#define MODES_MAX (6 + PEERS_MAX)
+#define WAYS_MAX (8 + 3 * SIZES_MAX + PEERS_MAX)
 
-extern char **environ;
-
-struct peer {
-	const char *name;
-	char *argv[PEER_WORDS];
-};
+struct bench;
 
 /*
- * @own_us  what the round that has just run measured by itself; below 0: the round as a whole counts
- * @cold    how many new policies there were
+ * @rules  the number printed; 0: it knows no rules
+ * @argv   for run_command()
+ * @cold   how many new policies there were
+ * @us     of each round that was run
  */
+struct way {
+	const char *name;
+	double (*run)(struct bench *bench, struct way *way);
+	struct bench_rules *policy;
+	size_t rules;
+	char **argv;
+	size_t cold;
+	double *us;
+	size_t done;
+	double spent_us;
+};
+
 struct bench {
 	const char *work;
 	const char *mode;
+	const char *name;
 	const char *engine;
 	const char *ctl;
-	const char *profile;
 	const char *daemon; /* to start where none serves; NULL: the library looks */
 	bool json;
 	bool no_bwrap;
 	bool no_cold;
-	double own_us;
-	size_t cold;
-	struct peer peers[PEERS_MAX];
+	bool firejail;
+	struct {
+		const char *name;
+		char *argv[PEER_WORDS];
+	} peers[PEERS_MAX];
 	size_t peer_count;
-	const struct peer *peer;
 	size_t rounds;
-	size_t rules;
-	struct fsbox_rule *rule;
-	char (*paths)[PATH_BYTES];
-	char **bwrap_argv;
-	char **ctl_argv;
+	double budget_us;
+	struct bench_rules policies[SIZES_MAX];
+	size_t policy_count;
+	struct way ways[WAYS_MAX];
+	size_t way_count;
 	struct fsbox *box;
 };
 
@@ -86,254 +97,178 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* ---- the policy ------------------------------------------------------------------------ */
-
-static void add_rule(struct bench *bench, size_t index, enum fsbox_access access)
+static _Noreturn void does_not_run(const struct way *way, const char *why)
 {
-	bench->rule[index] = (struct fsbox_rule){ .path = bench->paths[index], .access = access };
-}
-
-static void make_policy(struct bench *bench)
-{
-	static const char *const system_trees[] = { "/usr", "/etc", "/opt" };
-	size_t index = 0;
-
-	/* One more, for cold ones. */
-	bench->rule = calloc(bench->rules + 1, sizeof(*bench->rule));
-	bench->paths = calloc(bench->rules + 1, PATH_BYTES);
-	if (!bench->rule || !bench->paths)
-		die("calloc");
-	for (; index < 3; index++) {
-		(void)snprintf(bench->paths[index], PATH_BYTES, "%s", system_trees[index]);
-		add_rule(bench, index, FSBOX_READ_ONLY);
-	}
-	(void)snprintf(bench->paths[index], PATH_BYTES, "%s", bench->work);
-	add_rule(bench, index++, FSBOX_READ_ONLY);
-	for (; index < bench->rules; index++) {
-		enum fsbox_access access = index % 8 == 0   ? FSBOX_READ_WRITE
-					   : index % 4 == 1 ? FSBOX_DENY
-							    : FSBOX_READ_ONLY;
-
-		(void)snprintf(bench->paths[index], PATH_BYTES, "%s/d%zu", bench->work, index);
-		if (mkdir(bench->paths[index], 0700) < 0)
-			die(bench->paths[index]);
-		add_rule(bench, index, access);
-	}
-}
-
-static void make_bwrap(struct bench *bench)
-{
-	size_t at = 0;
-	char **argv = calloc(40 + 3 * bench->rules, sizeof(char *));
-	static const char *const head[] = { "bwrap",
-					    "--unshare-all",
-					    "--die-with-parent",
-					    "--tmpfs",
-					    "/",
-					    "--proc",
-					    "/proc",
-					    "--dev",
-					    "/dev",
-					    "--tmpfs",
-					    "/tmp",
-					    "--tmpfs",
-					    "/run",
-					    "--symlink",
-					    "usr/bin",
-					    "/bin",
-					    "--symlink",
-					    "usr/lib",
-					    "/lib",
-					    "--symlink",
-					    "usr/lib64",
-					    "/lib64" };
-
-	if (!argv)
-		die("calloc");
-	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
-		argv[at++] = (char *)head[i];
-	for (size_t i = 0; i < bench->rules; i++) {
-		bool deny = bench->rule[i].access == FSBOX_DENY;
-
-		argv[at++] = (char *)(deny                                        ? "--tmpfs"
-				      : bench->rule[i].access == FSBOX_READ_WRITE ? "--bind"
-										  : "--ro-bind");
-		if (!deny)
-			argv[at++] = bench->paths[i];
-		argv[at++] = bench->paths[i];
-	}
-	argv[at++] = (char *)"/usr/bin/true";
-	bench->bwrap_argv = argv;
-}
-
-static void make_ctl(struct bench *bench)
-{
-	size_t at = 0;
-	char **argv = calloc(16 + 2 * bench->rules, sizeof(char *));
-
-	if (!argv)
-		die("calloc");
-	argv[at++] = (char *)bench->ctl;
-	argv[at++] = (char *)"-q";
-	argv[at++] = (char *)"spawn";
-	argv[at++] = (char *)"--profile";
-	argv[at++] = (char *)bench->profile;
-	argv[at++] = (char *)"--cwd";
-	argv[at++] = (char *)"/usr";
-	argv[at++] = (char *)"--engine";
-	argv[at++] = (char *)bench->engine;
-	for (size_t i = 0; i < bench->rules; i++) {
-		argv[at++] = (char *)(bench->rule[i].access == FSBOX_DENY         ? "--deny"
-				      : bench->rule[i].access == FSBOX_READ_WRITE ? "--rw"
-										  : "--ro");
-		argv[at++] = bench->paths[i];
-	}
-	argv[at++] = (char *)"--";
-	argv[at++] = (char *)"/usr/bin/true";
-	bench->ctl_argv = argv;
-}
-
-/* ---- ways to run /usr/bin/true -------------------------------------------------------- */
-
-static bool run_argv(char *const argv[])
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)execvp(argv[0], argv);
-		_exit(127);
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-	       WEXITSTATUS(status) == 0;
-}
-
-static bool run_bare(struct bench *bench)
-{
-	char *argv[] = { (char *)"/usr/bin/true", NULL };
-
-	(void)bench;
-	return run_argv(argv);
-}
-
-static bool run_bwrap(struct bench *bench)
-{
-	return run_argv(bench->bwrap_argv);
-}
-
-static bool run_ctl(struct bench *bench)
-{
-	return run_argv(bench->ctl_argv);
-}
-
-static bool run_peer(struct bench *bench)
-{
-	return run_argv(bench->peer->argv);
-}
-
-static _Noreturn void refused(const struct fsbox_error *err)
-{
-	(void)fprintf(stderr, "bench_spawn: %s: %s\n", err->kind, err->message);
+	(void)fprintf(stderr, "bench_spawn: %s does not run: %s\n", way->name, why);
 	exit(1);
 }
 
-static struct fsbox_spawn request(const struct bench *bench, const char *const *argv)
-{
-	struct fsbox_spawn spawn = FSBOX_SPAWN_INIT;
+/* ---- ways to run /usr/bin/true; each gives its time ------------------------------------ */
 
-	spawn.argv = argv;
-	spawn.cwd = "/usr";
-	spawn.profile = bench->profile;
-	spawn.rules = bench->rule;
-	spawn.rule_count = bench->rules;
-	spawn.engine = bench->engine;
-	return spawn;
+static double run_command(struct bench *bench, struct way *way)
+{
+	double begin = now_us();
+	int status = 0;
+	pid_t pid = fork();
+
+	(void)bench;
+	if (pid == 0) {
+		(void)execvp(way->argv[0], way->argv);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		does_not_run(way, way->argv[0]);
+	return now_us() - begin;
 }
 
 static const char *const true_argv[] = { "/usr/bin/true", NULL };
 
-static bool run_request(struct bench *bench, const struct fsbox_spawn *spawn)
+static double run_request(struct bench *bench, struct way *way)
 {
-	struct fsbox_error err;
+	struct fsbox_spawn spawn = bench_rules_request(way->policy, bench->engine, true_argv);
 	struct fsbox_exit *end = NULL;
-	bool good = false;
+	struct fsbox_error err;
+	double begin = now_us();
 
-	if (fsbox_run(bench->box, spawn, &end, &err) < 0)
-		refused(&err);
-	good = fsbox_exit_status(end) == 0;
+	if (fsbox_run(bench->box, &spawn, &end, &err) < 0)
+		does_not_run(way, err.message);
+	if (fsbox_exit_status(end) != 0)
+		does_not_run(way, "its status is not 0");
 	(void)fsbox_exit_free(end);
-	return good;
-}
-
-static bool run_library(struct bench *bench)
-{
-	struct fsbox_spawn spawn = request(bench, true_argv);
-
-	return run_request(bench, &spawn);
+	return now_us() - begin;
 }
 
 /* With a rule that no spawn before had: no policy, no template. */
-static bool run_cold(struct bench *bench)
+static double run_cold(struct bench *bench, struct way *way)
 {
-	struct fsbox_spawn spawn = request(bench, true_argv);
-	double begin = 0;
-	bool good = false;
+	struct bench_rules *policy = way->policy;
+	char *path = policy->paths[policy->count];
+	double us = 0;
 
-	(void)snprintf(bench->paths[bench->rules], PATH_BYTES, "%s/cold%zu", bench->work,
-		       bench->cold++);
-	if (mkdir(bench->paths[bench->rules], 0700) < 0)
-		die(bench->paths[bench->rules]);
-	add_rule(bench, bench->rules, FSBOX_READ_ONLY);
-	spawn.rule_count = bench->rules + 1;
-	begin = now_us();
-	good = run_request(bench, &spawn);
-	bench->own_us = now_us() - begin;
-	return good;
+	(void)snprintf(path, BENCH_PATH_BYTES, "%.400s/cold%zu", policy->home, way->cold++);
+	if (mkdir(path, 0700) < 0)
+		die(path);
+	policy->rule[policy->count] =
+		(struct fsbox_rule){ .path = path, .access = FSBOX_READ_ONLY };
+	policy->count++;
+	us = run_request(bench, way);
+	policy->count--;
+	return us;
 }
 
 /* From the status to the end of the job's pid 1 with all its namespaces. */
-static bool run_after(struct bench *bench)
+static double run_after(struct bench *bench, struct way *way)
 {
-	struct fsbox_spawn spawn = request(bench, true_argv);
+	struct fsbox_spawn spawn = bench_rules_request(way->policy, bench->engine, true_argv);
 	struct pollfd gone = { .events = POLLIN };
 	struct fsbox_job *job = NULL;
 	struct fsbox_exit *end = NULL;
 	struct fsbox_error err;
 	double begin = 0;
-	bool good = false;
+	double us = 0;
 
 	if (fsbox_spawn(bench->box, &spawn, &job, &err) < 0 ||
 	    fsbox_wait(bench->box, job->id, job->cookie, -1, &end, &err) < 0)
-		refused(&err);
+		does_not_run(way, err.message);
 	begin = now_us();
 	gone.fd = job->pidfd;
-	good = poll(&gone, 1, 10000) == 1 && fsbox_exit_status(end) == 0;
-	bench->own_us = now_us() - begin;
+	if (poll(&gone, 1, 10000) != 1 || fsbox_exit_status(end) != 0)
+		does_not_run(way, "it does not end");
+	us = now_us() - begin;
 	(void)fsbox_exit_free(end);
 	(void)fsbox_job_free(job);
-	return good;
+	return us;
 }
 
 /* ---- measuring ------------------------------------------------------------------------- */
 
-struct mode {
-	const char *name;
-	bool (*run)(struct bench *bench);
-	double *us;
-	const struct peer *peer;
-};
-
-static double run_once(struct bench *bench, const struct mode *mode)
+static struct way *add_way(struct bench *bench, const char *name,
+			   double (*run)(struct bench *bench, struct way *way),
+			   struct bench_rules *policy)
 {
-	double begin = now_us();
+	struct way *way = &bench->ways[bench->way_count++];
 
-	bench->own_us = -1;
-	bench->peer = mode->peer;
-	if (!mode->run(bench)) {
-		(void)fprintf(stderr, "bench_spawn: %s does not run\n", mode->name);
-		exit(1);
+	*way = (struct way){ .name = name, .run = run, .policy = policy };
+	way->rules = policy ? policy->count : 0;
+	way->us = calloc(bench->rounds, sizeof(double));
+	if (!way->us)
+		die("calloc");
+	return way;
+}
+
+static void add_command(struct bench *bench, const char *name, char **argv,
+			struct bench_rules *policy)
+{
+	add_way(bench, name, run_command, policy)->argv = argv;
+}
+
+static void add_ways(struct bench *bench)
+{
+	static char *bare[] = { (char *)"/usr/bin/true", NULL };
+	struct bench_rules *first = &bench->policies[0];
+
+	add_command(bench, "fork+exec", bare, NULL);
+	for (size_t i = 0; i < bench->policy_count; i++) {
+		struct bench_rules *policy = &bench->policies[i];
+
+		if (!bench->no_bwrap && policy->count <= BENCH_RULES_BWRAP)
+			add_command(bench, "bwrap", bench_rules_bwrap(policy), policy);
+		(void)add_way(bench, "library", run_request, policy);
+		if (!bench->no_cold)
+			(void)add_way(bench, "library, cold", run_cold, policy);
 	}
-	return bench->own_us >= 0 ? bench->own_us : now_us() - begin;
+	(void)add_way(bench, "after status", run_after, first);
+	if (bench->ctl)
+		add_command(bench, "fsboxctl",
+			    bench_rules_fsboxctl(first, bench->ctl, bench->engine), first);
+	if (bench->firejail)
+		add_command(bench, "firejail", bench_rules_firejail(first), first);
+	for (size_t i = 0; i < bench->peer_count; i++)
+		add_command(bench, bench->peers[i].name, bench->peers[i].argv, NULL);
+}
+
+static void warm_up(struct bench *bench, struct way *way)
+{
+	double spent_us = 0;
+
+	for (size_t i = 0; i < WARM_UP_ROUNDS && spent_us < WARM_UP_US; i++)
+		spent_us += way->run(bench, way);
+}
+
+static bool is_through(const struct bench *bench, const struct way *way)
+{
+	return way->done == bench->rounds ||
+	       (way->done >= ROUNDS_LEAST && way->spent_us >= bench->budget_us);
+}
+
+/* What the kernel still does after the one before (a thousand mounts to let go) is not this one's. */
+static void begin_turn(struct bench *bench, struct way *way)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+
+	(void)nanosleep(&pause, NULL);
+	(void)way->run(bench, way);
+}
+
+/* Whether anybody still has rounds to run. */
+static bool take_turns(struct bench *bench)
+{
+	bool more = false;
+
+	for (size_t w = 0; w < bench->way_count; w++) {
+		struct way *way = &bench->ways[w];
+
+		if (!is_through(bench, way))
+			begin_turn(bench, way);
+		for (size_t i = 0; i < TURN && !is_through(bench, way); i++) {
+			double us = way->run(bench, way);
+
+			way->us[way->done++] = us;
+			way->spent_us += us;
+		}
+		more = more || !is_through(bench, way);
+	}
+	return more;
 }
 
 static int compare_doubles(const void *left, const void *right)
@@ -344,59 +279,68 @@ static int compare_doubles(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static void measure(struct bench *bench, struct mode *modes, size_t mode_count)
+static void measure(struct bench *bench)
 {
-	for (size_t m = 0; m < mode_count; m++) {
-		modes[m].us = calloc(bench->rounds, sizeof(double));
-		if (!modes[m].us)
-			die("calloc");
-		for (size_t i = 0; i < 3; i++)
-			(void)run_once(bench, &modes[m]);
-	}
-	for (size_t done = 0; done < bench->rounds; done += BLOCK)
-		for (size_t m = 0; m < mode_count; m++)
-			for (size_t i = done; i < done + BLOCK && i < bench->rounds; i++)
-				modes[m].us[i] = run_once(bench, &modes[m]);
-	for (size_t m = 0; m < mode_count; m++)
-		qsort(modes[m].us, bench->rounds, sizeof(double), compare_doubles);
+	for (size_t w = 0; w < bench->way_count; w++)
+		warm_up(bench, &bench->ways[w]);
+	while (take_turns(bench))
+		;
+	for (size_t w = 0; w < bench->way_count; w++)
+		qsort(bench->ways[w].us, bench->ways[w].done, sizeof(double), compare_doubles);
 }
 
-static void report(const struct bench *bench, const struct mode *modes, size_t mode_count)
+static void report(const struct bench *bench)
 {
-	double bare = modes[0].us[bench->rounds / 2];
-	double bwrap = bench->no_bwrap ? 0 : modes[1].us[bench->rounds / 2];
-
 	if (!bench->json)
-		printf("%-22s %9s %9s %9s %8s %8s   (%zu rules, engine %s)\n", "", "p50 us",
-		       "p10 us", "p99 us", "x bare", "x bwrap", bench->rules, bench->engine);
-	for (size_t m = 0; m < mode_count; m++) {
-		double p50 = modes[m].us[bench->rounds / 2];
-		double p10 = modes[m].us[bench->rounds / 10];
-		double p99 = modes[m].us[bench->rounds * 99 / 100];
+		printf("%-16s %6s %7s %9s %9s %9s %8s\n", "", "rules", "rounds", "p50 us", "p10 us",
+		       "p99 us", "x bare");
+	for (size_t w = 0; w < bench->way_count; w++) {
+		const struct way *way = &bench->ways[w];
+		double p50 = way->us[way->done / 2];
+		double p10 = way->us[way->done / 10];
+		double p99 = way->us[way->done * 99 / 100];
+		double bare = bench->ways[0].us[bench->ways[0].done / 2];
 
 		if (bench->json)
-			printf("{\"bench\":\"spawn\",\"mode\":\"%s\",\"what\":\"%s\","
-			       "\"engine\":\"%s\",\"rules\":%zu,\"p50_us\":%.0f,\"p10_us\":%.0f,"
-			       "\"p99_us\":%.0f,\"x_bare\":%.3f,\"x_bwrap\":%.3f}\n",
-			       bench->mode, modes[m].name, bench->engine, bench->rules, p50, p10,
-			       p99, p50 / bare, bwrap > 0 ? p50 / bwrap : 0);
+			printf("{\"bench\":\"%s\",\"mode\":\"%s\",\"what\":\"%s\",\"engine\":\"%s\","
+			       "\"rules\":%zu,\"rounds\":%zu,\"p50_us\":%.0f,\"p10_us\":%.0f,"
+			       "\"p99_us\":%.0f,\"x_bare\":%.3f}\n",
+			       bench->name, bench->mode, way->name, bench->engine, way->rules,
+			       way->done, p50, p10, p99, p50 / bare);
 		else
-			printf("%-22s %9.0f %9.0f %9.0f %8.2f %8.3f\n", modes[m].name, p50, p10,
-			       p99, p50 / bare, bwrap > 0 ? p50 / bwrap : 0);
+			printf("%-16s %6zu %7zu %9.0f %9.0f %9.0f %8.2f\n", way->name, way->rules,
+			       way->done, p50, p10, p99, p50 / bare);
 	}
 }
+
+/* ---- options --------------------------------------------------------------------------- */
 
 static void add_peer(struct bench *bench, const char *name, char *command)
 {
-	struct peer *peer = &bench->peers[bench->peer_count];
 	size_t words = 0;
 
-	if (bench->peer_count++ == PEERS_MAX)
+	if (bench->peer_count == PEERS_MAX)
 		exit(2);
-	peer->name = name;
+	bench->peers[bench->peer_count].name = name;
 	for (char *word = strtok_r(command, " ", &command); word && words < PEER_WORDS - 1;
 	     word = strtok_r(NULL, " ", &command))
-		peer->argv[words++] = word;
+		bench->peers[bench->peer_count].argv[words++] = word;
+	bench->peer_count++;
+}
+
+/* Their directories are made when all options are known. */
+static void add_sizes(struct bench *bench, const char *list)
+{
+	char *end = NULL;
+
+	for (; *list; list = *end == ',' ? end + 1 : end) {
+		size_t count = strtoul(list, &end, 10);
+
+		if (count < BENCH_RULES_LEAST || bench->policy_count == SIZES_MAX ||
+		    (*end && *end != ','))
+			exit(2);
+		bench->policies[bench->policy_count++].count = count;
+	}
 }
 
 static bool parse_flag(struct bench *bench, const char *option)
@@ -404,11 +348,27 @@ static bool parse_flag(struct bench *bench, const char *option)
 	bool *flag = strcmp(option, "--json") == 0       ? &bench->json
 		     : strcmp(option, "--no-bwrap") == 0 ? &bench->no_bwrap
 		     : strcmp(option, "--no-cold") == 0  ? &bench->no_cold
+		     : strcmp(option, "--firejail") == 0 ? &bench->firejail
 							 : NULL;
 
 	if (flag)
 		*flag = true;
 	return flag != NULL;
+}
+
+static bool parse_text(struct bench *bench, const char *option, const char *value)
+{
+	const char **text = strcmp(option, "--engine") == 0   ? &bench->engine
+			    : strcmp(option, "--ctl") == 0    ? &bench->ctl
+			    : strcmp(option, "--mode") == 0   ? &bench->mode
+			    : strcmp(option, "--name") == 0   ? &bench->name
+			    : strcmp(option, "--work") == 0   ? &bench->work
+			    : strcmp(option, "--daemon") == 0 ? &bench->daemon
+							      : NULL;
+
+	if (text)
+		*text = value;
+	return text != NULL;
 }
 
 static void parse(struct bench *bench, int argc, char **argv)
@@ -425,82 +385,39 @@ static void parse(struct bench *bench, int argc, char **argv)
 		}
 		if (strcmp(argv[i], "--rounds") == 0)
 			bench->rounds = strtoul(value, NULL, 10);
+		else if (strcmp(argv[i], "--seconds") == 0)
+			bench->budget_us = strtod(value, NULL) * 1e6;
 		else if (strcmp(argv[i], "--rules") == 0)
-			bench->rules = strtoul(value, NULL, 10);
-		else if (strcmp(argv[i], "--engine") == 0)
-			bench->engine = value;
-		else if (strcmp(argv[i], "--ctl") == 0)
-			bench->ctl = value;
-		else if (strcmp(argv[i], "--mode") == 0)
-			bench->mode = value;
-		else if (strcmp(argv[i], "--work") == 0)
-			bench->work = value;
-		else if (strcmp(argv[i], "--daemon") == 0)
-			bench->daemon = value;
-		else
+			add_sizes(bench, value);
+		else if (!parse_text(bench, argv[i], value))
 			exit(2);
 		i++;
 	}
-}
-
-static size_t list_modes(const struct bench *bench, struct mode modes[MODES_MAX])
-{
-	size_t count = 0;
-
-	modes[count++] = (struct mode){ .name = "fork+exec", .run = run_bare };
-	if (!bench->no_bwrap)
-		modes[count++] = (struct mode){ .name = "bwrap", .run = run_bwrap };
-	modes[count++] = (struct mode){ .name = "fsbox library", .run = run_library };
-	modes[count++] = (struct mode){ .name = "fsbox after status", .run = run_after };
-	if (!bench->no_cold)
-		modes[count++] = (struct mode){ .name = "fsbox cold", .run = run_cold };
-	if (bench->ctl)
-		modes[count++] = (struct mode){ .name = "fsboxctl spawn", .run = run_ctl };
-	for (size_t i = 0; i < bench->peer_count; i++)
-		modes[count++] = (struct mode){ .name = bench->peers[i].name,
-						.run = run_peer,
-						.peer = &bench->peers[i] };
-	return count;
-}
-
-static void write_profile(const char *path)
-{
-	FILE *file = fopen(path, "we");
-
-	if (!file || fputs("{\"description\":\"nothing\",\"protect\":false}\n", file) < 0 ||
-	    fclose(file) != 0)
-		die(path);
+	if (bench->policy_count == 0)
+		add_sizes(bench, "43");
+	if (!bench->work || bench->rounds < ROUNDS_LEAST)
+		exit(2);
 }
 
 int main(int argc, char **argv)
 {
-	char work[] = "/tmp/fsbox-bench-XXXXXX";
-	char profile[PATH_BYTES];
-	struct bench bench = { .engine = "native", .mode = "", .rounds = 200, .rules = 43 };
+	static struct bench bench = {
+		.engine = "native", .mode = "", .name = "spawn", .rounds = 200, .budget_us = 20e6
+	};
 	struct fsbox_options options = FSBOX_OPTIONS_INIT;
 	struct fsbox_error err;
-	struct mode modes[MODES_MAX];
-	size_t mode_count = 0;
 
 	parse(&bench, argc, argv);
-	if (bench.rules < 4 || bench.rounds < 1)
-		exit(2);
-	if (!bench.work && !(bench.work = mkdtemp(work)))
-		die("mkdtemp");
-	(void)snprintf(profile, sizeof(profile), "%s/profile.json", bench.work);
-	bench.profile = profile;
-	write_profile(profile);
-	make_policy(&bench);
-	if (!bench.no_bwrap)
-		make_bwrap(&bench);
-	if (bench.ctl)
-		make_ctl(&bench);
+	for (size_t i = 0; i < bench.policy_count; i++)
+		bench_rules_make(&bench.policies[i], bench.work, bench.policies[i].count);
 	options.daemon = bench.daemon;
-	if (fsbox_open(&bench.box, &options, &err) < 0)
-		refused(&err);
-	mode_count = list_modes(&bench, modes);
-	measure(&bench, modes, mode_count);
-	report(&bench, modes, mode_count);
+	if (fsbox_open(&bench.box, &options, &err) < 0) {
+		(void)fprintf(stderr, "bench_spawn: %s: %s\n", err.kind, err.message);
+		return 1;
+	}
+	add_ways(&bench);
+	measure(&bench);
+	report(&bench);
 	bench.box = fsbox_close(bench.box);
 	return 0;
 }

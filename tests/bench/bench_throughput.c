@@ -4,8 +4,9 @@
  *
  *	bench_throughput --work DIR [--inflight N] [--seconds S] [--bwrap]
  *
- * N processes, each with a connection of its own, run /usr/bin/true one after the other for S seconds: by
- * the client library, or, with --bwrap, by bubblewrap with the same trees. One line of JSON.
+ * N processes, each with a connection of its own, run /usr/bin/true one after the other for S seconds, all
+ * under the same 43 rules (bench_rules.h): by the client library, or, with --bwrap, by bubblewrap. One line
+ * of JSON.
  */
 
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "client/fsbox.h"
+#include "tests/bench/bench_rules.h"
 
 #define INFLIGHT_MAX 1024
 
@@ -45,34 +47,8 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static bool run_bwrap(const struct options *options)
+static bool run_bwrap(char **argv)
 {
-	char *argv[] = { (char *)"bwrap",
-			 (char *)"--unshare-all",
-			 (char *)"--die-with-parent",
-			 (char *)"--tmpfs",
-			 (char *)"/",
-			 (char *)"--proc",
-			 (char *)"/proc",
-			 (char *)"--dev",
-			 (char *)"/dev",
-			 (char *)"--ro-bind",
-			 (char *)"/usr",
-			 (char *)"/usr",
-			 (char *)"--ro-bind",
-			 (char *)"/etc",
-			 (char *)"/etc",
-			 (char *)"--symlink",
-			 (char *)"usr/lib",
-			 (char *)"/lib",
-			 (char *)"--symlink",
-			 (char *)"usr/lib64",
-			 (char *)"/lib64",
-			 (char *)"--bind",
-			 (char *)options->work,
-			 (char *)options->work,
-			 (char *)"/usr/bin/true",
-			 NULL };
 	int status = 0;
 	pid_t pid = fork();
 
@@ -83,27 +59,14 @@ static bool run_bwrap(const struct options *options)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-static bool run_fsbox(struct fsbox *box, const struct options *options)
+static bool run_fsbox(struct fsbox *box, const struct bench_rules *rules)
 {
 	const char *const argv[] = { "/usr/bin/true", NULL };
-	const struct fsbox_rule rules[] = {
-		{ .path = "/usr", .access = FSBOX_READ_ONLY },
-		{ .path = "/etc", .access = FSBOX_READ_ONLY },
-		{ .path = options->work, .access = FSBOX_READ_WRITE },
-	};
-	struct fsbox_spawn spawn = FSBOX_SPAWN_INIT;
+	struct fsbox_spawn spawn = bench_rules_request(rules, "native", argv);
 	struct fsbox_exit *end = NULL;
 	struct fsbox_error err;
-	char profile[512];
 	bool good = false;
 
-	(void)snprintf(profile, sizeof(profile), "%s/profile.json", options->work);
-	spawn.argv = argv;
-	spawn.cwd = "/usr";
-	spawn.profile = profile;
-	spawn.rules = rules;
-	spawn.rule_count = sizeof(rules) / sizeof(rules[0]);
-	spawn.engine = "native";
 	if (fsbox_run(box, &spawn, &end, &err) < 0) {
 		(void)fprintf(stderr, "bench_throughput: %s: %s\n", err.kind, err.message);
 		return false;
@@ -113,9 +76,11 @@ static bool run_fsbox(struct fsbox *box, const struct options *options)
 	return good;
 }
 
-static _Noreturn void worker(const struct options *options, struct board *board, unsigned number)
+static _Noreturn void worker(const struct options *options, const struct bench_rules *rules,
+			     struct board *board, unsigned number)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
+	char **bwrap = options->bwrap ? bench_rules_bwrap(rules) : NULL;
 	struct fsbox *box = NULL;
 	struct fsbox_error err;
 
@@ -126,7 +91,7 @@ static _Noreturn void worker(const struct options *options, struct board *board,
 	while (!board->go)
 		(void)nanosleep(&moment, NULL);
 	while (!board->stop) {
-		if (!(options->bwrap ? run_bwrap(options) : run_fsbox(box, options)))
+		if (!(bwrap ? run_bwrap(bwrap) : run_fsbox(box, rules)))
 			_exit(1);
 		board->done[number]++;
 	}
@@ -157,21 +122,10 @@ static void parse(struct options *options, int argc, char **argv)
 		exit(2);
 }
 
-static void write_profile(const struct options *options)
-{
-	char path[512];
-	FILE *file = NULL;
-
-	(void)snprintf(path, sizeof(path), "%s/profile.json", options->work);
-	file = fopen(path, "we");
-	if (!file || fputs("{\"description\":\"nothing\",\"protect\":false}\n", file) < 0 ||
-	    fclose(file) != 0)
-		exit(1);
-}
-
 int main(int argc, char **argv)
 {
 	struct options options = { .inflight = 1, .seconds = 5 };
+	struct bench_rules rules;
 	struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned failed = 0;
@@ -181,12 +135,12 @@ int main(int argc, char **argv)
 	int status = 0;
 
 	parse(&options, argc, argv);
-	write_profile(&options);
+	bench_rules_make(&rules, options.work, 43);
 	if (board == MAP_FAILED)
 		return 1;
 	for (unsigned i = 0; i < options.inflight; i++)
 		if (fork() == 0)
-			worker(&options, board, i);
+			worker(&options, &rules, board, i);
 	(void)sleep(1); /* all connected by then */
 	begin = now();
 	board->go = true;

@@ -1,40 +1,35 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
 # tests/bench/run.sh [--quick] [OUTPUT]
 #
-# Builds an optimised fsbox in a folder of its own, runs every benchmark, prints the tables and writes
-# their numbers, one JSON object a line, to OUTPUT (bench.json). FSBOX_BENCH_BUILD names a folder to
-# build in and keep. As root all modes are measured, in a machine of their own; else user mode. --quick:
-# fewer rounds, to see whether it works.
-set -eu
+# All benchmarks: one table, and the numbers behind it in OUTPUT (bench.json). Installs what is missing
+# (as root on Debian and Ubuntu): without what it needs to build, it ends; without a peer to compare with,
+# it leaves that out and says so. See bench.py.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 
-source_dir=$(cd "$(dirname "$0")/../.." && pwd)
-quick=
-if [ "${1:-}" = --quick ]; then
-	quick=--quick
-	shift
-fi
-output=${1:-bench.json}
+# shellcheck source=packaging/packages.sh
+. "$here/../../packaging/packages.sh"
 
-build=${FSBOX_BENCH_BUILD:-}
-if [ -z "$build" ]; then
-	build=$(mktemp -d)
-	trap 'rm -rf "$build"' EXIT
-fi
-if [ ! -f "$build/build.ninja" ]; then
-	meson setup --buildtype=release -Db_lto=true "$build" "$source_dir" >"$build.log" 2>&1 ||
-		{ cat "$build.log" >&2; rm -f "$build.log"; exit 1; }
-	rm -f "$build.log"
-fi
+want_to_build
+want libcmocka-dev have_library cmocka
+want python3 test -x /usr/bin/python3
+install_missing
 
-ninja -C "$build" daemon/fsboxd daemon/fsbox-broker daemon/fsbox-init daemon/fsbox-recorder \
-	client/fsboxctl tests/bench/bench_policy tests/bench/bench_spawn tests/bench/bench_throughput \
-	>/dev/null
-chmod 755 "$build"
+# Each by itself: one that cannot be had is no reason to go without the others.
+peer()
+{
+	MISSING=
+	want "$@"
+	if [ "$(id -u)" = 0 ]; then
+		install_missing || true
+	fi
+}
+peer firejail have_command firejail
+peer npm have_command npm
+peer ripgrep have_command rg
+peer socat have_command socat
 
-: >"$output"
-"$build/tests/bench/bench_policy" --json >>"$output"
-python3 "$source_dir/tests/bench/table.py" "$output"
 # Not the first python3 of PATH: that may lie in a home, which the machine of the benchmarks hides.
-/usr/bin/python3 -B "$source_dir/tests/bench/bench.py" "$build" "$output" $quick
+exec /usr/bin/python3 -B "$here/bench.py" "$@"

@@ -109,7 +109,8 @@ def enter_private_machine():
             status = in_machine(sys.executable, "-B", *sys.argv, top=top, stage="root")
         else:
             # The tree may lie in the home that is about to be covered.
-            shutil.copytree(os.path.dirname(os.path.abspath(__file__)), f"{top}/tests")
+            for folder in {os.path.dirname(os.path.abspath(p)) for p in (__file__, sys.argv[0])}:
+                shutil.copytree(folder, f"{top}/tests", dirs_exist_ok=True)
             for variable in ("FSBOX_KERNEL_TESTS", "FSBOX_VECTORS"):
                 if os.environ.get(variable):
                     shutil.copytree(os.environ[variable], f"{top}/{variable}")

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is held: by a thousand jobs, after them, and while nothing happens."""
+
+import os
+import subprocess
+import sys
+import time
+
+import lib
+
+# Idle: all that is kept for a while after the last job is gone.
+SETTLE_SECONDS = 63
+KERNEL_MEMORY = ("Slab", "KernelStack", "PageTables", "Percpu")
+
+
+def parents():
+    """{pid: parent} of all live processes."""
+    found = {}
+    for pid in lib.processes():
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                line = file.read()
+            found[pid] = int(line[line.rindex(")") + 2:].split()[1])
+        except OSError:
+            pass
+    return found
+
+
+def roles_of(daemon):
+    """{pid: name} of fsboxd and the roles it started: no job's process and no pid 1 of a job."""
+    found, above = lib.processes(), parents()
+    family = {daemon.process.pid}
+    while True:
+        more = {pid for pid, parent in above.items() if parent in family
+                and pid not in family and found.get(pid) not in (None, "fsbox-init")}
+        if not more:
+            return {pid: found[pid] for pid in family if pid in found}
+        family |= more
+
+
+def pss_kib(pid):
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def pss_by_role(pids):
+    """{name: MiB}, the largest first."""
+    total = {}
+    for pid, name in pids.items():
+        total[name] = total.get(name, 0) + pss_kib(pid) / 1024
+    return dict(sorted(total.items(), key=lambda item: -item[1]))
+
+
+def listed(roles):
+    return ", ".join(f"{name} {mib:.1f}" for name, mib in roles.items())
+
+
+def kernel_kib():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        values = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    return sum(values.get(name, 0) for name in KERNEL_MEMORY)
+
+
+def wakeups(pids):
+    """Times that these were switched away from, thus had run."""
+    total = 0
+    for pid in pids:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/status", encoding="ascii", errors="replace") as file:
+                total += sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
+    return total
+
+
+# ---- a thousand jobs -----------------------------------------------------------------------
+
+
+def footprint(place):
+    """What is there beside the roles: mounts, files of the daemon's and the project's."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        found = {"mount " + line.split()[4] for line in file}
+    for top in ("/run", "/var/lib", place):
+        for folder, _, files in os.walk(top):
+            found |= {folder} | {os.path.join(folder, name) for name in files}
+    return found
+
+
+def wait_for_jobs(command, count):
+    """The processes that run COMMAND, when there are COUNT of them."""
+    lib.wait_for(lambda: len(lib.processes(command)) >= count, 60, f"{count} jobs")
+    return lib.processes(command)
+
+
+def start_jobs(daemon, place, count):
+    """Detached, one after the other; all share a placeholder."""
+    script = 'n=$1; shift; i=0; while [ $i -lt "$n" ]; do "$@" >/dev/null 2>/dev/null || exit 1; i=$((i + 1)); done'
+    command = daemon.command("spawn", "--detach", "--rw", place, "--deny", f"{place}/absent", "--",
+                             "/usr/bin/sleep", "3600")
+    result = daemon.user.run(["/bin/sh", "-c", script, "sh", str(count), *command], cwd=place, timeout=200)
+    if result.returncode != 0:
+        again = daemon.user.run(command, cwd=place, stdout=subprocess.DEVNULL)
+        raise AssertionError(f"only {len(lib.processes('sleep'))} jobs: {lib.show(again)}")
+
+
+def measure_many(report, daemon, mode, quick):
+    count = 100 if quick else 1000
+    place = lib.project(daemon, "many")
+    lib.succeeds(daemon.spawn("--rw", place, "--", "/usr/bin/true", cwd=place))  # the roles are up
+    time.sleep(1)
+    before, kernel_before = footprint(place), kernel_kib()
+    start_jobs(daemon, place, count)
+    commands = wait_for_jobs("sleep", count)
+    time.sleep(1)
+    inits = lib.processes("fsbox-init")
+    kernel = (kernel_kib() - kernel_before) / count
+    roles = pss_by_role(roles_of(daemon))
+    per_init = sum(map(pss_kib, inits)) / max(len(inits), 1)
+    report.add(bench="many", mode=mode, jobs=len(commands), rolesPssMib=roles, initPssKib=round(per_init, 1),
+               kernelKib=round(kernel, 1))
+    report.row(mode, f"{count:,} jobs at once, that run", len(commands), "jobs", "", at_least=count)
+    report.row(mode, f"{count:,} jobs at once, PSS of all roles", sum(roles.values()), "MiB", listed(roles),
+               at_most=30)
+    report.row(mode, "memory per job: its pid 1, PSS", per_init, "KiB", "")
+    report.row(mode, "memory per job: the kernel's, estimated", kernel, "KiB", " + ".join(KERNEL_MEMORY))
+    begin = time.monotonic()
+    for pid in commands:
+        os.kill(pid, 9)
+    lib.wait_for(lambda: not lib.processes("fsbox-init"), 60, "the end of all jobs")
+    took = time.monotonic() - begin
+
+    def left():
+        return footprint(place) - before
+
+    lib.wait_for(lambda: not left(), 10, "placeholders to go") if left() else None
+    report.row(mode, f"{count:,} jobs at once, left after them", len(left()), "objects",
+               f"processes, mounts, files; gone in {took:.1f} s", at_most=0)
+
+
+# ---- nothing happens -----------------------------------------------------------------------
+
+HOLD = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import wire
+connection = wire.Connection(sys.argv[2], 1000000)
+connection.hello()
+print("connected", flush=True)
+connection.receive()
+"""
+
+
+def connect(daemon):
+    """A client that is connected and asks for nothing."""
+    client = daemon.user.popen([sys.executable, "-B", "-c", HOLD, os.path.dirname(lib.__file__), daemon.socket],
+                               stdout=subprocess.PIPE)
+    client.stdout.readline()
+    return client
+
+
+def measure_idle(report, daemons, quick):
+    """All modes at once: they do nothing. Each has had a job, and has a client."""
+    clients = [connect(daemon) for daemon in daemons.values()]
+    for daemon in daemons.values():
+        lib.succeeds(daemon.spawn("--ro", "/usr", "--", "/usr/bin/true", cwd="/usr"))
+    time.sleep(3)
+    roles = {mode: roles_of(daemon) for mode, daemon in daemons.items()}
+    for mode, daemon in daemons.items():
+        found = pss_by_role(roles_of(daemon))
+        report.add(bench="idle", mode=mode, rolesPssMib=found)
+        report.row(mode, "idle, PSS of all roles", sum(found.values()), "MiB", listed(found), at_most=8)
+    time.sleep(3 if quick else SETTLE_SECONDS)
+    seconds = 5 if quick else 30
+    roles = {mode: roles_of(daemon) for mode, daemon in daemons.items()}
+    before = {mode: wakeups(pids) for mode, pids in roles.items()}
+    time.sleep(seconds)
+    for mode, pids in roles.items():
+        report.row(mode, "idle, wake-ups", wakeups(pids) - before[mode], f"in {seconds} s", "", at_most=0)
+    for client in clients:
+        client.kill()
+        client.wait()
