@@ -122,7 +122,8 @@ def build():
                                 stderr=subprocess.STDOUT, check=False)
         if result.returncode != 0:
             sys.exit(result.stdout.decode("utf-8", "replace") + "fsbox does not build")
-    os.chmod(lib.BUILD, 0o755)  # our users run what lies in it
+    if lib.IS_ROOT:
+        os.chmod(lib.BUILD, 0o755)  # our users run what lies in it
 
 
 def describe(report):
