@@ -25,8 +25,11 @@
  * @opening    the former
  * @opened     the job that fsboxd opened, until it has a struct job; 0: none
  * @fds        of @opened: plan memfd, channel
+ * @op         what fsboxd will be told, and @args_fd what init will get, once ready()
  * @failure    of what was under way at the same time
- * @job        from "starting" on
+ * @job        from "starting" on: fsboxd makes its sandbox. It gets nothing of the client's before
+ *             @repeat is over
+ * @broken     @job failed before that: whose fault it is depends on @repeat
  * @pidfd      of pid 1, once init reported STARTED
  * @up         fsboxd knows pid 1
  */
@@ -42,8 +45,12 @@ struct spawn {
 	bool opening;
 	uint64_t opened;
 	int fds[2];
+	struct op_message op;
+	int args_fd;
 	struct error failure;
 	struct job *job;
+	bool broken;
+	struct failure breakage;
 	int pidfd;
 	bool up;
 };
@@ -56,6 +63,7 @@ static void spawn_free(struct spawn *spawn)
 	string_list_deinit(&spawn->withheld);
 	auto_close(&spawn->fds[0]);
 	auto_close(&spawn->fds[1]);
+	auto_close(&spawn->args_fd);
 	auto_close(&spawn->pidfd);
 	free(spawn);
 }
@@ -191,6 +199,11 @@ void spawn_on_failed(struct spawn *spawn, const struct failure *failure)
 	struct error err = ERROR_INIT;
 	struct failure copy = *failure;
 
+	if (spawn->repeat != NULL) {
+		spawn->broken = true;
+		spawn->breakage = copy;
+		return; /* go_on() */
+	}
 	(void)failure_to_error(&copy, &err);
 	detail.stage = copy.stage[0] != '\0' ? copy.stage : NULL;
 	fail_with(spawn, &err, &detail);
@@ -219,88 +232,132 @@ static void on_start_refused(void *arg, const struct link_message *message,
 
 	(void)fds;
 	spawn->question = NULL;
-	if (message != NULL && why != NULL)
+	if (message != NULL && why != NULL && spawn->repeat != NULL)
+		spawn->failure = *why; /* go_on() */
+	else if (message != NULL && why != NULL)
 		fail(spawn, why);
 	/* Down: what became of the job, init tells (jobs_on_link_down()). */
 }
 
-static int hand_over(struct spawn *spawn, struct op_message *op, struct error *err)
+/* All that can be made ready before fsboxd has opened a job. */
+static int ready(struct spawn *spawn, struct error *err)
 {
 	struct spawn_params *params = &spawn->call->params.spawn;
 	const struct built *built = spawn->built;
-	AUTO(auto_close) int args_fd = -1;
+	struct op_message *op = &spawn->op;
 	int r = policy_build_environment(&built->build, params, &spawn->env, &spawn->withheld, err);
 
 	if (r < 0)
 		return r;
-	spawnfacts_start(&built->build, params, &spawn->withheld, &op->u.start);
-	spawn->job->has_lifeline = params->lifeline_fd >= 0;
+	spawnlink_op_init(op, OP_JOB_START);
+	op->conn = spawn->call->client->number;
 	op->u.start.plan_bytes = (uint32_t)built->plan.size;
-	r = handover_plan(&built->plan, spawn->fds[0], err);
-	if (r == 0)
-		r = handover_args(built->build.cwd, &params->argv, &spawn->env, &args_fd,
-				  op->u.start.args_hash, err);
-	if (r == 0)
-		r = spawnfacts_inspect(&built->build, spawn->job->id, &spawn->withheld,
-				       &op->u.start, &spawn->job->facts, err);
-	if (r == 0)
-		r = handover_start(spawn->job->channel, params, args_fd, &spawn->broker->closer,
-				   err);
-	return r;
+	spawnfacts_start(&built->build, params, &spawn->withheld, &op->u.start);
+	return handover_args(built->build.cwd, &params->argv, &spawn->env, &spawn->args_fd,
+			     op->u.start.args_hash, err);
 }
 
-/* Everything is there. */
-static void start(struct spawn *spawn)
+/* Have fsboxd make the sandbox. */
+static int start(struct spawn *spawn, struct error *err)
 {
 	struct broker *broker = spawn->broker;
-	struct error err = ERROR_INIT;
-	struct op_message op;
-	int r;
+	struct call *call = spawn->call;
+	int r = job_new_take(broker, spawn->opened, steal_fd(&spawn->fds[1]), call->client, spawn,
+			     &spawn->job, err);
 
-	spawnlink_op_init(&op, OP_JOB_START);
-	op.conn = spawn->call->client->number;
-	op.job = spawn->opened;
-	r = job_new_take(broker, spawn->opened, steal_fd(&spawn->fds[1]), spawn->call->client,
-			 spawn, &spawn->job, &err);
-	if (r == 0)
-		r = hand_over(spawn, &op, &err);
-	if (r == 0)
-		r = spawnlink_ask(&broker->link, &op, on_start_refused, spawn, &spawn->question,
-				  &err);
-	if (r < 0) {
-		fail(spawn, &err);
-		return;
-	}
+	if (r < 0)
+		return r;
+	spawn->op.job = spawn->opened;
+	spawn->job->has_lifeline = call->params.spawn.lifeline_fd >= 0;
+	if ((r = handover_plan(&spawn->built->plan, spawn->fds[0], err)) < 0 ||
+	    (r = spawnlink_ask(&broker->link, &spawn->op, on_start_refused, spawn, &spawn->question,
+			       err)) < 0)
+		return r;
 	spawn->opened = 0;
 	auto_close(&spawn->fds[0]);
 	spawn->fds[0] = -1;
+	return spawnfacts_inspect(&spawn->built->build, spawn->job->id, &spawn->withheld,
+				  &spawn->op.u.start, &spawn->job->facts, err);
+}
+
+/* The policy is right: init may have what the client sent, and run it. */
+static int release(struct spawn *spawn, struct error *err)
+{
+	struct spawn_params *params = &spawn->call->params.spawn;
+	int r = handover_start(spawn->job->channel, params, spawn->args_fd, &spawn->broker->closer,
+			       err);
+
+	auto_close(&spawn->args_fd);
+	spawn->args_fd = -1;
+	return r;
+}
+
+/* The sandbox that fsboxd makes, if it does, is not the right one. */
+static void withdraw(struct spawn *spawn)
+{
+	if (spawn->job == NULL || spawn->opened != 0)
+		give_up_opened(spawn);
+	else
+		abandon(spawn->broker, spawn->job->id);
+	if (spawn->job == NULL)
+		return;
+	spawnlink_withdraw(&spawn->broker->link, spawn->question);
+	spawn->question = NULL;
+	job_drop(spawn->job);
+	spawn->job = NULL;
+	spawn->broken = false;
+	spawn->up = false;
 }
 
 static void build_anew(struct spawn *spawn, struct buf *key);
 
-/* Go on once fsboxd has opened a job and the policy is known to be right. */
+static void start_over(struct spawn *spawn)
+{
+	struct buf key = spawn->built->key;
+
+	/* Building may take long, and a job is not open for ever. */
+	withdraw(spawn);
+	auto_close(&spawn->args_fd);
+	spawn->args_fd = -1;
+	string_list_deinit(&spawn->env);
+	string_list_deinit(&spawn->withheld);
+	spawn->stale = false;
+	spawn->failure = (struct error)ERROR_INIT;
+	buf_init(&spawn->built->key, key.ceiling);
+	spawn->built = built_unref(spawn->built);
+	build_anew(spawn, &key);
+}
+
+/* Go on as far as what is known by now allows: with a job, then with a policy known to be right. */
 static void go_on(struct spawn *spawn)
 {
 	struct error err = spawn->failure; /* fail() releases it */
-	struct buf key = BUF_INIT(LIMIT_PARAMS_BYTES);
 
-	if (spawn->opening || spawn->repeat != NULL)
+	if (spawn->opening ||
+	    (spawn->repeat != NULL && (err.kind != ERR_NONE || spawn->job != NULL)))
 		return;
-	if (err.kind == ERR_NONE && !call_connected(spawn->call))
+	if (!call_connected(spawn->call)) {
 		(void)error_set(&err, ERR_UNREACHABLE, 0, "the client is gone");
-	if (err.kind != ERR_NONE) {
-		fail(spawn, &err);
 	} else if (spawn->stale) {
-		/* Building may take long, and a job is not open for ever. */
-		give_up_opened(spawn);
-		spawn->stale = false;
-		key = spawn->built->key;
-		buf_init(&spawn->built->key, key.ceiling);
-		spawn->built = built_unref(spawn->built);
-		build_anew(spawn, &key);
-	} else {
-		start(spawn);
+		start_over(spawn);
+		return;
 	}
+	if (err.kind == ERR_NONE && spawn->broken) {
+		spawn_on_failed(spawn, &spawn->breakage);
+		return;
+	}
+	if (err.kind == ERR_NONE && spawn->job == NULL)
+		(void)start(spawn, &err);
+	if (err.kind == ERR_NONE && spawn->repeat == NULL)
+		(void)release(spawn, &err);
+	if (err.kind == ERR_NONE)
+		return;
+	if (spawn->repeat != NULL) {
+		spawn->failure = err; /* it may be stale, too */
+		return;
+	}
+	withdraw(spawn);
+	fail(spawn, &err);
 }
 
 static void on_opened(void *arg, const struct link_message *message, int fds[LINK_MESSAGE_FDS],
@@ -325,12 +382,15 @@ static void on_opened(void *arg, const struct link_message *message, int fds[LIN
 static int open_job(struct spawn *spawn, struct error *err)
 {
 	struct op_message op;
+	struct error why = ERROR_INIT;
 	int r;
 
 	spawnlink_op_init(&op, OP_JOB_OPEN);
 	op.conn = spawn->call->client->number;
 	r = spawnlink_ask(&spawn->broker->link, &op, on_opened, spawn, &spawn->question, err);
 	spawn->opening = r == 0;
+	if (r == 0 && ready(spawn, &why) < 0)
+		spawn->failure = why;
 	return r;
 }
 
@@ -489,6 +549,7 @@ void spawn_begin(struct call *call)
 	spawn->pidfd = -1;
 	spawn->fds[0] = -1;
 	spawn->fds[1] = -1;
+	spawn->args_fd = -1;
 	call->work = spawn;
 	call->on_gone = on_gone;
 	if (begin(spawn, &key, &err) < 0) {

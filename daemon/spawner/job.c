@@ -184,7 +184,12 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
 
 void job_abandon(struct job *job)
 {
-	job_free(job);
+	if (job->state == JOB_OPEN) {
+		job_free(job);
+		return;
+	}
+	job->unwanted = !job->failed;
+	job_fail(job, ERR_SETUP_FAILED, "plan", "it was made for a world that has changed");
 }
 
 static void on_open_too_long(void *arg)
@@ -399,6 +404,8 @@ void job_tell_end(struct job *job)
 	if (job->told)
 		return;
 	job->told = true;
+	if (job->unwanted && !job->started)
+		return;
 	if (job->started) {
 		settle_record(job);
 		link_message_init(&message, LINK_JOB_ENDED, 0, job->conn, job->id);

@@ -82,6 +82,7 @@ struct job {
 	bool exited;
 	bool over;
 	bool told;
+	bool unwanted;
 	bool failed;
 	bool timed_out;
 	bool killed;
@@ -130,7 +131,7 @@ void job_share_placeholders(const struct job *job, const struct plan *plan);
 /* Native: nothing is left of a start that found its template stale; begin again with a new one. */
 void job_restart(struct job *job);
 
-/* An open job will not be started. Tells nobody. */
+/* Not wanted any more: it has not been started, or not got anything of the client's. Tells nobody. */
 void job_abandon(struct job *job);
 
 /* Send SIGNO to the job. Fails with ERR_INVALID (this one cannot be sent) or ERR_SYSTEM. */
