@@ -21,6 +21,8 @@
  * Not dumpable also means that nobody of the same user can ptrace the role or read its memory.
  */
 
+#include <stddef.h>
+
 #include "common/error.h"
 
 enum confine_role { CONFINE_BROKER = 1, CONFINE_RECORDER };
@@ -42,5 +44,25 @@ int confine_not_dumpable(struct error *err);
 int confine_drop_capabilities(
 	struct error *err); /* bounding, ambient, then all three sets; verified */
 int confine_no_new_privs(struct error *err);
+
+/* ---- Landlock of jobs ---------------------------------------------------------------- */
+
+/*
+ * From this ABI on (Linux 5.19) a rename across directories can be allowed; before it Landlock would
+ * break every tool that saves atomically, so it is not used at all (R22).
+ */
+#define LANDLOCK_ABI_MIN 2
+
+/* From this ABI on (Linux 6.12) abstract sockets and signals are held too. */
+#define LANDLOCK_ABI_SCOPES 6
+
+/* The version the running kernel enforces; 0 where it has none. */
+int confine_landlock_abi(void);
+
+/*
+ * What jobs lack on a kernel with this version, one sentence for each INDEX from 0 on, for `status`;
+ * NULL: no more. Static.
+ */
+const char *confine_landlock_gap(int abi, size_t index);
 
 #endif

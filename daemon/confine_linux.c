@@ -6,6 +6,7 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
@@ -170,4 +171,33 @@ int confine_enter(enum confine_role role, struct error *err)
 	if (r < 0)
 		return r;
 	return install_filter(role, err);
+}
+
+/* ---- Landlock of jobs ---------------------------------------------------------------- */
+
+int confine_landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0L, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi > 0 ? (int)abi : 0;
+}
+
+const char *confine_landlock_gap(int abi, size_t index)
+{
+	static const struct {
+		int from;
+		const char *what;
+	} gaps[] = {
+		{ LANDLOCK_ABI_MIN,
+		  "this kernel has no Landlock to use (Linux 5.19): mounts and namespaces hold alone" },
+		{ LANDLOCK_ABI_SCOPES,
+		  "this kernel cannot scope abstract sockets (Linux 6.12): with"
+		  " network 'host' a job reaches those of the host" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(gaps); i++) {
+		if (abi < gaps[i].from && index-- == 0)
+			return gaps[i].what;
+	}
+	return NULL;
 }

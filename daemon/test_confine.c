@@ -176,9 +176,26 @@ static void R16_inherited_descriptors(void **state)
 	in_child(check_descriptors, 0);
 }
 
+/* What is missing is said, each thing once, and nothing where nothing is. */
+static void R22_what_landlock_cannot_do_is_told(void **state)
+{
+	(void)state;
+	assert_null(confine_landlock_gap(LANDLOCK_ABI_SCOPES, 0));
+	assert_non_null(strstr(confine_landlock_gap(LANDLOCK_ABI_SCOPES - 1, 0), "abstract"));
+	assert_null(confine_landlock_gap(LANDLOCK_ABI_SCOPES - 1, 1));
+	assert_non_null(strstr(confine_landlock_gap(LANDLOCK_ABI_MIN, 0), "abstract"));
+	assert_null(confine_landlock_gap(LANDLOCK_ABI_MIN, 1));
+	for (int abi = 0; abi < LANDLOCK_ABI_MIN; abi++) {
+		assert_non_null(strstr(confine_landlock_gap(abi, 0), "no Landlock"));
+		assert_non_null(strstr(confine_landlock_gap(abi, 1), "abstract"));
+		assert_null(confine_landlock_gap(abi, 2));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(R22_what_landlock_cannot_do_is_told),
 		cmocka_unit_test(R16_roles_give_up),
 		cmocka_unit_test(capabilities_are_dropped),
 		cmocka_unit_test(foreign_calls_kill),

@@ -12,6 +12,7 @@
 #include "common/scope.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/hostfiles.h"
+#include "daemon/confine.h"
 #include "daemon/log.h"
 
 /* How soon clients that were not read are looked at again. */
@@ -398,6 +399,13 @@ int broker_list_unenforced(const struct broker *broker, struct string_list *list
 
 	for (size_t i = 0; i < ARRAY_SIZE(always) && r == 0; i++)
 		r = string_list_add(list, always[i], err);
+	for (size_t i = 0; r == 0; i++) {
+		const char *gap = confine_landlock_gap(confine_landlock_abi(), i);
+
+		if (gap == NULL)
+			break;
+		r = string_list_add(list, gap, err);
+	}
 	if (r == 0 && broker->refusal.kind != ERR_NONE)
 		r = string_list_add(list, broker->refusal.message, err);
 	return r;

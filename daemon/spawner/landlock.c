@@ -11,6 +11,7 @@
 
 #include "common/path.h"
 #include "common/scope.h"
+#include "daemon/confine.h"
 
 /* The build machine's headers may be older than the running kernel: the later parts by hand. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -50,13 +51,6 @@ _Static_assert(sizeof(struct landlock_ruleset_attr) <= sizeof(struct ruleset_att
 /* Handled, so that it is refused, and never granted: nobody inside needs block devices. */
 #define RIGHTS_NEVER LANDLOCK_ACCESS_FS_MAKE_BLOCK
 
-int landlock_abi(void)
-{
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0L, LANDLOCK_CREATE_RULESET_VERSION);
-
-	return abi > 0 ? (int)abi : 0;
-}
-
 static int rule_add(int ruleset_fd, int parent_fd, uint64_t rights, struct error *err)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = rights,
@@ -86,7 +80,7 @@ static int rule_add_path(int ruleset_fd, const char *path, uint64_t rights, stru
 
 int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct error *err)
 {
-	const int abi = landlock_abi();
+	const int abi = confine_landlock_abi();
 	const uint64_t truncate = abi >= ABI_TRUNCATE ? LANDLOCK_ACCESS_FS_TRUNCATE : 0;
 	const uint64_t all = RIGHTS_READ | RIGHTS_WRITE | truncate;
 	struct ruleset_attributes attributes = { .handled_access_fs = all | RIGHTS_NEVER };

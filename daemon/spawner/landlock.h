@@ -18,18 +18,6 @@
 #include "common/error.h"
 
 /*
- * From this ABI on (Linux 5.19) a rename across directories can be allowed; before it Landlock would
- * break every tool that saves atomically, so it is not used at all (R22).
- */
-#define LANDLOCK_ABI_MIN 2
-
-/* From this ABI on (Linux 6.12) abstract sockets and signals are held too. */
-#define LANDLOCK_ABI_SCOPES 6
-
-/* The version the running kernel enforces; 0 where it has none. For `status`, and for tests. */
-int landlock_abi(void);
-
-/*
  * Confine this process, and all it will ever start, for good. Needs no_new_privs.
  *
  * @writable  paths, as seen now, at and below which everything is allowed; a path that cannot be

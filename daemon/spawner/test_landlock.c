@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/scope.h"
+#include "daemon/confine.h"
 #include "tests/ordinary.h"
 #include "tests/test.h"
 
@@ -42,7 +43,7 @@ static void confined(int (*check)(void))
 	int status = 0;
 	pid_t pid = 0;
 
-	if (landlock_abi() < LANDLOCK_ABI_MIN)
+	if (confine_landlock_abi() < LANDLOCK_ABI_MIN)
 		skip();
 	pid = fork();
 	if (pid == 0) {
@@ -184,7 +185,7 @@ static void R22_scopes_where_the_kernel_has_them(void **state)
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)state;
-	if (landlock_abi() < LANDLOCK_ABI_SCOPES)
+	if (confine_landlock_abi() < LANDLOCK_ABI_SCOPES)
 		skip();
 	outsider = getpid();
 	assert_int_equal(
@@ -201,7 +202,7 @@ static void without_no_new_privs_it_fails(void **state)
 	int r = 0;
 
 	(void)state;
-	if (landlock_abi() < LANDLOCK_ABI_MIN)
+	if (confine_landlock_abi() < LANDLOCK_ABI_MIN)
 		skip();
 	was_root = ordinary_begin();
 	r = landlock_enter(NULL, 0, -1, &err);
