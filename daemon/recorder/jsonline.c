@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "common/error.h"
+#include "common/netpolicy.h"
+#include "proto/wire/egressop.h"
 
 /*
  * Length in bytes of the UTF-8 character at TEXT, and the character; 0 for a foreign byte. TEXT ends
@@ -146,6 +148,34 @@ static int add_request(struct buf *out, const struct event_message *message)
 	return add_key_number(out, "withheld", message->withheld);
 }
 
+/* Where a program wanted to go, and what became of it. */
+static int add_egress(struct buf *out, const struct event_message *message)
+{
+	const struct event_egress *egress = &message->egress;
+	int r = 0;
+
+	if ((r = add_key_text(out, "via", egress_via_name((enum egress_via)egress->via))) < 0 ||
+	    (r = add_key_text(out, "host", egress->host)) < 0 ||
+	    (r = add_key_number(out, "port", egress->port)) < 0)
+		return r;
+	if (egress->address[0] != '\0')
+		r = add_key_text(out, "address", egress->address);
+	if (r == 0 && egress->flags & EGRESS_ADDRESS_UNCHECKED)
+		r = buf_add_string(out, ",\"addressUnchecked\":true");
+	if (r == 0 && egress->flags & EGRESS_PLAIN_HTTP)
+		r = buf_add_string(out, ",\"plainHttp\":true");
+	if (r == 0 && egress->connection != 0)
+		r = add_key_number(out, "connection", egress->connection);
+	if (r == 0 && egress->reason != NET_ALLOWED)
+		r = add_key_text(out, "reason", net_reason_name((enum net_reason)egress->reason));
+	if (r < 0 || message->kind != EVENT_EGRESS_CLOSED)
+		return r;
+	if ((r = add_key_number(out, "sentBytes", egress->sent_bytes)) < 0 ||
+	    (r = add_key_number(out, "receivedBytes", egress->received_bytes)) < 0)
+		return r;
+	return add_key_number(out, "durationMs", egress->duration_ms);
+}
+
 /* What only some kinds of event have. */
 static int add_particulars(struct buf *out, const struct event_message *message)
 {
@@ -159,6 +189,12 @@ static int add_particulars(struct buf *out, const struct event_message *message)
 		return r < 0 ? r : add_exited(out, &message->exited);
 	case EVENT_EXECUTION_FAILED:
 		r = add_request(out, message);
+		break;
+	case EVENT_EGRESS_ALLOWED:
+	case EVENT_EGRESS_DENIED:
+	case EVENT_EGRESS_FAILED:
+	case EVENT_EGRESS_CLOSED:
+		r = add_egress(out, message);
 		break;
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DAEMON_STOPPED:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire/egressop.h"
 #include "tests/test.h"
 
 static struct event_message event_make(enum event_kind kind)
@@ -139,6 +140,49 @@ static void a_refused_peer(void **state)
 	free(line);
 }
 
+static void a_denied_connection(void **state)
+{
+	struct event_message message = event_make(EVENT_EGRESS_DENIED);
+	char *line = NULL;
+
+	(void)state;
+	message.job = 7;
+	message.egress.via = EGRESS_VIA_HTTP;
+	message.egress.reason = NET_CLOSED_ADDRESS;
+	message.egress.port = 443;
+	(void)snprintf(message.egress.host, sizeof(message.egress.host), "a\"b\n");
+	(void)snprintf(message.egress.address, sizeof(message.egress.address), "10.0.0.1");
+	line = line_of(&message);
+	assert_string_equal(
+		line, "{\"time\":\"2023-11-14T22:13:20.123Z\",\"event\":\"egress.denied\","
+		      "\"job\":7,\"uid\":1000,\"via\":\"http\",\"host\":\"a\\\"b\\u000a\","
+		      "\"port\":443,\"address\":\"10.0.0.1\",\"reason\":\"closed-address\"}\n");
+	free(line);
+}
+
+static void a_closed_connection_has_its_bytes(void **state)
+{
+	struct event_message message = event_make(EVENT_EGRESS_CLOSED);
+	char *line = NULL;
+
+	(void)state;
+	message.egress = (struct event_egress){ .connection = 3,
+						.via = EGRESS_VIA_SOCKS,
+						.flags = EGRESS_ADDRESS_UNCHECKED,
+						.port = 22,
+						.sent_bytes = 10,
+						.received_bytes = 20,
+						.duration_ms = 30,
+						.host = "example.org" };
+	line = line_of(&message);
+	assert_string_equal(line,
+			    "{\"time\":\"2023-11-14T22:13:20.123Z\",\"event\":\"egress.closed\","
+			    "\"uid\":1000,\"via\":\"socks\",\"host\":\"example.org\",\"port\":22,"
+			    "\"addressUnchecked\":true,\"connection\":3,\"sentBytes\":10,"
+			    "\"receivedBytes\":20,\"durationMs\":30}\n");
+	free(line);
+}
+
 /* The worst that can be in a message still fits the ceiling that every caller uses. */
 static void the_worst_message_fits(void **state)
 {
@@ -152,6 +196,12 @@ static void the_worst_message_fits(void **state)
 	message.room = ROOM_EGRESS_ALLOWLIST;
 	message.error_kind = ERR_COMMAND_NOT_EXECUTABLE;
 	message.exited.reason = EXIT_SIGNALED;
+	message.egress.via = EGRESS_VIA_FORWARD;
+	message.egress.reason = NET_CLOSED_ADDRESS;
+	memset(message.egress.host, 1, sizeof(message.egress.host));
+	memset(message.egress.address, 1, sizeof(message.egress.address));
+	message.egress.host[sizeof(message.egress.host) - 1] = '\0';
+	message.egress.address[sizeof(message.egress.address) - 1] = '\0';
 	memset(message.profile, 1, sizeof(message.profile) - 1);
 	memset(message.command, 1, sizeof(message.command) - 1);
 	memset(message.label, 1, sizeof(message.label) - 1);
@@ -192,6 +242,8 @@ int main(void)
 		cmocka_unit_test(a_started_execution),
 		cmocka_unit_test(a_finished_execution_has_its_record),
 		cmocka_unit_test(a_refused_peer),
+		cmocka_unit_test(a_denied_connection),
+		cmocka_unit_test(a_closed_connection_has_its_bytes),
 		cmocka_unit_test(the_worst_message_fits),
 		cmocka_unit_test(lost_events_are_a_record),
 	};

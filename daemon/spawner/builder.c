@@ -110,6 +110,11 @@ int builder_keep_descriptors(const struct builder_placed *wanted, size_t count, 
 	return 0;
 }
 
+bool builder_has_egress(const struct builder_input *input)
+{
+	return input->net.proxy || input->net.forward_count > 0;
+}
+
 /* For bwrap: our own few, at the numbers of INIT_FD_*. */
 static int builder_place_descriptors(struct builder *builder, struct error *err)
 {
@@ -117,11 +122,16 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct builder_placed wanted[] = {
-		{ null_fd, STDIN_FILENO },           { null_fd, STDOUT_FILENO },
-		{ input->stderr_fd, STDERR_FILENO }, { input->report_fd, INIT_FD_REPORT },
-		{ input->go_fd, INIT_FD_GO },        { input->channel_fd, INIT_FD_CHANNEL },
+		{ null_fd, STDIN_FILENO },
+		{ null_fd, STDOUT_FILENO },
+		{ input->stderr_fd, STDERR_FILENO },
+		{ input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO },
+		{ input->channel_fd, INIT_FD_CHANNEL },
 		{ null_fd, INIT_FD_SETUP }, /* taken, until it is made */
-		{ input->init_fd, INIT_FD_SELF },    { dev_fd, INIT_FD_DEV },
+		{ input->init_fd, INIT_FD_SELF },
+		{ dev_fd, INIT_FD_DEV },
+		{ builder_has_egress(input) ? input->egress_fd : -1, INIT_FD_EGRESS },
 	};
 
 	if (null_fd < 0 || dev_fd < 0)
@@ -395,7 +405,10 @@ int builder_encode_setup(struct builder *builder, struct buf *out, struct error 
 
 	builder->stage = "setup";
 	header.flags = (builder->plan.net == NET_HOST ? SETUP_NET_HOST : 0) |
-		       (input->detached ? SETUP_DETACHED : 0);
+		       (input->detached ? SETUP_DETACHED : 0) |
+		       (input->net.proxy ? SETUP_PROXY : 0);
+	header.forward_count = input->net.forward_count;
+	memcpy(header.forwards, input->net.forwards, sizeof(header.forwards));
 	(void)buf_add(out, &header, sizeof(header));
 	for (size_t i = 0; i < builder->plan.count; i++) {
 		const struct plan_op *op = &builder->plan.ops[i];

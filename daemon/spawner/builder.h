@@ -21,6 +21,13 @@
 #include "daemon/spawner/native.h"
 #include "proto/wire/spawnop.h"
 
+/* @proxy: listeners for the proxies; @forwards: @forward_count ports, ascending, zeros behind. */
+struct builder_net {
+	bool proxy;
+	uint32_t forward_count;
+	uint16_t forwards[LIMIT_FORWARDS];
+};
+
 /*
  * All borrowed; the child owns its copies after fork.
  *
@@ -36,6 +43,7 @@
  * @switch_ids    system and root mode: become @identity; user mode: already that user
  * @inherit       what was read from the peer already; native only: a job in a pid namespace of its own
  *                cannot ask about processes outside
+ * @net           what init hands to fsbox-egress, through @egress_fd if it is anything
  * @shared, @namespaces  native only: the template's; its user namespace is the daemon's own
  */
 struct builder_input {
@@ -54,12 +62,17 @@ struct builder_input {
 	int go_fd;
 	int channel_fd;
 	int stderr_fd;
+	int egress_fd;
+	struct builder_net net;
 	bool switch_ids;
 	bool detached;
 	const struct inherit *inherit;
 	struct native_shared *shared;
 	struct native_namespaces namespaces;
 };
+
+/* Whether init has anything to hand to fsbox-egress. */
+bool builder_has_egress(const struct builder_input *input);
 
 /* Does not return. Every failure is reported over report_fd as REPORT_FAILED before _exit(125). */
 _Noreturn void builder_run(const struct builder_input *input);

@@ -20,9 +20,9 @@
 /* ---- a job ---------------------------------------------------------------------------- */
 
 /* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
-#define NATIVE_FD_USER (INIT_FD_DEV + 1)
-#define NATIVE_FD_MOUNT (INIT_FD_DEV + 2)
-#define NATIVE_FD_SET (INIT_FD_DEV + 3)
+#define NATIVE_FD_USER (INIT_FD_EGRESS + 1)
+#define NATIVE_FD_MOUNT (INIT_FD_EGRESS + 2)
+#define NATIVE_FD_SET (INIT_FD_EGRESS + 3)
 
 static int native_place(struct builder *builder, const struct native_set *set, struct error *err)
 {
@@ -37,6 +37,7 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 		{ input->go_fd, INIT_FD_GO },
 		{ input->channel_fd, INIT_FD_CHANNEL },
 		{ dev_fd, INIT_FD_DEV },
+		{ builder_has_egress(input) ? input->egress_fd : -1, INIT_FD_EGRESS },
 		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
 		{ set->net_fd, NATIVE_FD_SET },
@@ -132,6 +133,7 @@ _Noreturn void builder_run_native(struct builder *builder)
 			.go_fd = INIT_FD_GO,
 			.channel_fd = INIT_FD_CHANNEL,
 			.dev_fd = INIT_FD_DEV,
+			.egress_fd = builder_has_egress(input) ? INIT_FD_EGRESS : -1,
 			.setup = setup.data,
 			.setup_bytes = setup.size,
 		};

@@ -24,6 +24,7 @@
 #include "daemon/spawner/command.h"
 #include "daemon/spawner/descriptors.h"
 #include "daemon/spawner/landlock.h"
+#include "daemon/spawner/listeners.h"
 #include "daemon/spawner/report.h"
 #include "daemon/spawner/sealed.h"
 #include "daemon/spawner/seccomp.h"
@@ -187,9 +188,11 @@ static int init_prepare(struct init *init, const struct init_input *input, struc
 {
 	AUTO(auto_free) const char **writable = NULL;
 	AUTO(auto_close) int dev_fd = input->dev_fd;
+	struct setup_header setup;
 	size_t count = 0;
 	int r = 0;
 
+	memcpy(&setup, input->setup, sizeof(setup));
 	init->stage = "init";
 	/* kill(-1) means "everything of this user" in any other process. */
 	if (getpid() != 1)
@@ -202,6 +205,10 @@ static int init_prepare(struct init *init, const struct init_input *input, struc
 	if (r < 0)
 		return r;
 	r = init_open_null(init, err);
+	if (r < 0)
+		return r;
+	init->stage = "network";
+	r = listeners_hand_over(input->egress_fd, &setup, err);
 	if (r < 0)
 		return r;
 	r = setup_writable(input->setup, &writable, &count, err);

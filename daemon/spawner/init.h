@@ -18,7 +18,7 @@
  * Used by the static program fsbox-init (engine bwrap); written so that a forked child of fsboxd can
  * call it too.
  *
- * Order (R16), each step irrevocable: not dumpable, capability bounding and ambient sets empty, no
+ * Order (R16), each step irrevocable: listeners in the job's network, not dumpable, capability bounding and ambient sets empty, no
  * capabilities, no_new_privs, Landlock, seccomp; only then is the first descriptor of the client's
  * received and the first byte of the client's read.
  */
@@ -31,6 +31,8 @@
 /*
  * @report_fd, @go_fd, @channel_fd  as INIT_FD_*; owned by init from here on
  * @dev_fd                          O_PATH descriptor of the host's /dev, see landlock.h; or -1; likewise
+ * @egress_fd                       to fsbox-egress, where @setup says that listeners go there; kept for
+ *                                  as long as the job lives; else -1
  * @setup, @setup_bytes             checked with setup_check(); borrowed
  */
 struct init_input {
@@ -38,6 +40,7 @@ struct init_input {
 	int go_fd;
 	int channel_fd;
 	int dev_fd;
+	int egress_fd;
 	const void *setup;
 	size_t setup_bytes;
 };

@@ -69,6 +69,8 @@ static void job_free(struct job *job)
 	loop_disarm(&spawner->loop, &job->timer);
 	jobproc_release(job);
 	template_leave(job);
+	jobnet_end(job);
+	jobnet_settled(job);
 	if (job->peer_pidfd >= 0)
 		(void)close(job->peer_pidfd);
 	if (job->plan_fd >= 0)
@@ -150,6 +152,7 @@ static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_
 	job->pid1_source = (struct loop_source)LOOP_SOURCE_INIT;
 	job->report = (struct reportin)REPORTIN_INIT;
 	job->peer_pidfd = -1;
+	job->net = (struct jobnet)JOBNET_INIT;
 	ret_fds[0] = steal_fd(&their_plan_fd);
 	ret_fds[1] = ends[1];
 	*ret_job = steal_ptr(&job);
@@ -221,6 +224,8 @@ static int start_once(struct job *job, const void *bytes, size_t byte_count, str
 	    (r = verify_room(&job->start, &plan, err)) < 0)
 		return r;
 	job_share_placeholders(job, &plan);
+	if ((r = jobnet_begin(job, &plan, err)) < 0)
+		return r;
 	return jobproc_start(job, &plan, err);
 }
 
@@ -258,6 +263,7 @@ void job_template_ready(struct job *job)
 
 	job_share_placeholders(job, &job->template->mem.plan);
 	if (verify_room(&job->start, &job->template->mem.plan, &err) < 0 ||
+	    jobnet_begin(job, &job->template->mem.plan, &err) < 0 ||
 	    jobproc_start(job, &job->template->mem.plan, &err) < 0)
 		job_fail(job, err.kind, "start", "%s", err.message);
 }
@@ -265,16 +271,19 @@ void job_template_ready(struct job *job)
 static void job_begin(struct job *job)
 {
 	struct error err = ERROR_INIT;
-	const void *bytes = NULL;
-	size_t byte_count = 0;
-	int r = verify_map(job->plan_fd, job->start.plan_bytes, &bytes, &byte_count, &err);
+	const uint8_t *bytes = NULL;
+	size_t plan_bytes = job->start.plan_bytes;
+	size_t net_bytes = job->start.net_bytes;
+	int r = verify_map(job->plan_fd, plan_bytes + net_bytes, &bytes, &err);
 
 	if (r == 0)
+		r = jobnet_take(job, bytes + plan_bytes, net_bytes, &err);
+	if (r == 0)
 		r = job->start.engine == ENGINE_NATIVE
-			    ? start_prepared(job, bytes, byte_count, &err)
-			    : start_once(job, bytes, byte_count, &err);
+			    ? start_prepared(job, bytes, plan_bytes, &err)
+			    : start_once(job, bytes, plan_bytes, &err);
 	if (bytes)
-		(void)munmap((void *)(uintptr_t)bytes, byte_count);
+		(void)munmap((void *)(uintptr_t)bytes, plan_bytes + net_bytes);
 	if (r < 0)
 		job_fail(job, err.kind, "verify", "%s", err.message);
 }
@@ -455,6 +464,7 @@ void job_finish(struct job *job)
 	job->state = JOB_ENDING;
 	loop_disarm(&job->spawner->loop, &job->timer);
 	jobproc_release(job);
+	jobnet_end(job);
 	template_leave(job);
 	explain_stale(&job->failure);
 	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)

@@ -23,6 +23,7 @@
 #include "common/error.h"
 #include "daemon/identity.h"
 #include "daemon/spawner/child.h"
+#include "daemon/spawner/jobnet.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/reportin.h"
 #include "proto/wire/eventop.h"
@@ -53,6 +54,7 @@ struct template;
  * @peer_pid, @peer_pidfd  the process that asked for it, while it starts
  * @template      native: waited for, or entered by a leader that is not pid 1 yet
  * @leader_is_pid1  native, but in user mode
+ * @net           what fsbox-egress serves it
  * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
 struct job {
@@ -93,6 +95,7 @@ struct job {
 	struct exit_record record;
 	pid_t peer_pid;
 	int peer_pidfd;
+	struct jobnet net;
 	struct template *template;
 	struct job *next_waiter; /* template.waiters */
 	bool leader_is_pid1;

@@ -241,6 +241,7 @@ static void settled(struct job *job)
 	job->plan_fd = -1;
 	auto_close(&job->peer_pidfd);
 	job->peer_pidfd = -1;
+	jobnet_settled(job);
 }
 
 static void take_up(struct job *job)
@@ -556,7 +557,9 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 	input = input_of(job, plan, &identity);
 	input.report_fd = their_report_fd;
 	input.go_fd = their_go_fd;
+	jobnet_lend(job, &input);
 	r = start_leader(job, &input, err);
+	jobnet_lent(job);
 	if (r < 0)
 		goto fail;
 

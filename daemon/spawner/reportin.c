@@ -2,8 +2,22 @@
 #include "daemon/spawner/reportin.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "pipe");
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	if (fcntl(ours == PIPE_READ_OURS ? ends[0] : ends[1], F_SETFL, O_NONBLOCK) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "fcntl");
+	return 0;
+}
 
 void reportin_init_take(struct reportin *in, int fd, reportin_fn *fn, void *arg)
 {

@@ -43,6 +43,10 @@ enum reportin_result {
 	REPORTIN_GARBAGE, /* ERR says what was wrong */
 };
 
+/* A pipe whose end that is ours is non-blocking. Fails with ERR_SYSTEM; what was made is in RET_*. */
+enum pipe_ours { PIPE_READ_OURS, PIPE_WRITE_OURS };
+int pipe_make(int *ret_read, int *ret_write, enum pipe_ours ours, struct error *err);
+
 /* Read once and hand on what is complete. Closes nothing itself. */
 enum reportin_result reportin_read(struct reportin *in, struct error *err);
 

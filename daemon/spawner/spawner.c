@@ -17,6 +17,7 @@
 #include "daemon/spawner/accept.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
+#include "daemon/spawner/egressevent.h"
 #include "daemon/spawner/engine.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/listener.h"
@@ -305,6 +306,27 @@ static void prepare_protected_paths(struct spawner *spawner)
 		log_failure(&err, "other names of what is protected");
 }
 
+/* Not root, whoever we are: it parses what comes out of sandboxes. */
+static int prepare_egress(struct spawner *spawner, struct error *err)
+{
+	const struct hostconf *host = &spawner->config.host;
+	struct egress_config config = { .required = host->audit == AUDIT_REQUIRED };
+	struct error none = ERROR_INIT;
+	int exec_fd = open_role(spawner, "fsbox-egress", &none);
+	int r = 0;
+
+	if (exec_fd < 0) {
+		log_failure(&none, "no network 'proxy'");
+		exec_fd = -1;
+	}
+	r = egress_upstream_parse(host->upstream_proxy, &config, err);
+	egresslink_init_take(&spawner->egress, &spawner->loop, &spawner->children, exec_fd, &config,
+			     egressevent_record, egressevent_died, spawner);
+	if (spawner->mode != MODE_USER)
+		egresslink_set_owner(&spawner->egress, FSBOX_EGRESS_UID, FSBOX_EGRESS_UID);
+	return r;
+}
+
 static int prepare_roles(struct spawner *spawner, struct error *err)
 {
 	struct error no_recorder = ERROR_INIT;
@@ -328,7 +350,7 @@ static int prepare_roles(struct spawner *spawner, struct error *err)
 				   spawner->config.host.events_max_bytes, err);
 	if (r == 0 && spawner->mode == MODE_SYSTEM)
 		recorderlink_set_owner(&spawner->recorder, FSBOX_RECORDER_UID, FSBOX_RECORDER_UID);
-	return r;
+	return r < 0 ? r : prepare_egress(spawner, err);
 }
 
 static gid_t log_group(const struct spawner *spawner)
@@ -427,6 +449,7 @@ void spawner_deinit(struct spawner *spawner)
 	jobs_deinit(spawner);
 	templates_deinit(&spawner->templates);
 	netpool_deinit(&spawner->netpool);
+	egresslink_deinit(&spawner->egress);
 	brokerlinks_deinit(spawner);
 	recorderlink_deinit(&spawner->recorder);
 	closing_deinit(&spawner->closing);

@@ -20,6 +20,7 @@
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/closing.h"
 #include "daemon/spawner/config.h"
+#include "daemon/spawner/egresslink.h"
 #include "daemon/spawner/ledger.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/netpool.h"
@@ -63,6 +64,7 @@ struct spawner {
 	struct quota quota;
 	struct ledger *ledger;
 	struct recorderlink recorder;
+	struct egresslink egress;
 	struct closing closing;
 	struct templates templates;
 	struct netpool netpool;
@@ -102,9 +104,9 @@ struct spawner {
 
 #define SPAWNER_INIT                                                                              \
 	{                                                                                         \
-		.loop = LOOP_INIT, .recorder = RECORDERLINK_INIT, .lock_fd = -1,                  \
-		.socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1, .init_fd = -1,            \
-		.broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,                          \
+		.loop = LOOP_INIT, .recorder = RECORDERLINK_INIT, .egress = EGRESSLINK_INIT,      \
+		.lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1,            \
+		.init_fd = -1, .broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,           \
 		.signal_source = LOOP_SOURCE_INIT, .user_ns_fd = -1, .templates = TEMPLATES_INIT, \
 		.netpool = NETPOOL_INIT, .protected_paths = PROTECTED_PATHS_INIT,                 \
 	}

@@ -15,22 +15,21 @@
 /* Where private caches are below, whatever the home: a name that nobody but fsbox uses. */
 #define PRIVATE_PLACE "/.cache/fsbox"
 
-int verify_map(int plan_fd, size_t plan_bytes, const void **ret_bytes, size_t *ret_count,
-	       struct error *err)
+int verify_map(int plan_fd, size_t announced, const uint8_t **ret_bytes, struct error *err)
 {
 	const void *data = NULL;
 	size_t size = 0;
-	int r = sealed_map(plan_fd, LIMIT_PLAN_BYTES, &data, &size, err);
+	int r = sealed_map(plan_fd, LIMIT_PLAN_BYTES + LIMIT_EGRESS_POLICY_BYTES, &data, &size,
+			   err);
 
 	if (r < 0)
 		return r;
-	if (size != plan_bytes) {
+	if (size != announced) {
 		(void)munmap((void *)(uintptr_t)data, size);
 		return error_set(err, ERR_BAD_FRAME, 0,
-				 "the plan has %zu bytes, %zu were announced", size, plan_bytes);
+				 "the plan has %zu bytes, %zu were announced", size, announced);
 	}
 	*ret_bytes = data;
-	*ret_count = size;
 	return 0;
 }
 
@@ -167,9 +166,6 @@ int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, str
 	AUTO(string_list_deinit) struct string_list roots = { 0 };
 	int r = 0;
 
-	if (plan->net == NET_PROXY)
-		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
-				 "network 'proxy' is not available; use 'none' or 'host'");
 	if (uid == 0 && (r = verify_root(plan, err)) < 0)
 		return r;
 	if ((r = private_roots(spawner, plan, &roots, err)) < 0 ||

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "common/error.h"
@@ -46,15 +47,14 @@ void protected_paths_deinit(struct protected_paths *paths);
 int protected_paths_refresh(struct spawner *spawner, struct error *err);
 
 /*
- * Map the plan in PLAN_FD, a memfd that fsboxd made and the broker filled and sealed.
+ * Map PLAN_FD, a memfd that fsboxd made and the broker filled and sealed: the plan, and behind it the
+ * network policy.
  *
- * @plan_bytes  as announced: must be the file's size
- * @ret_bytes   the caller munmap()s @ret_count bytes
+ * @announced  how many bytes that are: the file's size, and what the caller munmap()s
  *
  * Fails with ERR_BAD_FRAME (size, seals) or ERR_SYSTEM.
  */
-int verify_map(int plan_fd, size_t plan_bytes, const void **ret_bytes, size_t *ret_count,
-	       struct error *err);
+int verify_map(int plan_fd, size_t announced, const uint8_t **ret_bytes, struct error *err);
 
 /*
  * Whether a job of UID may have PLAN, by the mounts as they are now. Fails with ERR_POLICY_INVALID,

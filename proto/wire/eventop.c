@@ -2,9 +2,11 @@
 #include "proto/wire/eventop.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/scope.h"
+#include "proto/wire/egressop.h"
 
 _Static_assert(sizeof(struct event_message) <= PIPE_BUF, "event_message is written atomically");
 
@@ -18,6 +20,10 @@ static const char *const event_names[EVENT_KIND_COUNT] = {
 	[EVENT_ROLE_DIED] = "role.died",
 	[EVENT_PLACEHOLDER_LEFT] = "placeholder.left",
 	[EVENT_STUCK] = "helper.stuck",
+	[EVENT_EGRESS_ALLOWED] = "egress.allowed",
+	[EVENT_EGRESS_DENIED] = "egress.denied",
+	[EVENT_EGRESS_FAILED] = "egress.failed",
+	[EVENT_EGRESS_CLOSED] = "egress.closed",
 };
 
 const char *event_kind_name(enum event_kind kind)
@@ -38,6 +44,8 @@ static int texts_check(const struct event_message *message, struct error *err)
 		{ message->command, sizeof(message->command), "command" },
 		{ message->label, sizeof(message->label), "label" },
 		{ message->detail, sizeof(message->detail), "detail" },
+		{ message->egress.host, sizeof(message->egress.host), "host" },
+		{ message->egress.address, sizeof(message->egress.address), "address" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -45,6 +53,13 @@ static int texts_check(const struct event_message *message, struct error *err)
 			return error_set(err, ERR_BAD_FRAME, 0, "event: %s is not terminated",
 					 texts[i].what);
 	return 0;
+}
+
+static bool egress_is_sound(const struct event_egress *egress)
+{
+	return egress->via < EGRESS_VIA_COUNT && egress->reason < NET_REASON_COUNT &&
+	       (egress->flags & ~(uint32_t)EGRESS_EVENT_FLAGS_ALL) == 0 &&
+	       egress->port <= UINT16_MAX;
 }
 
 int event_message_check(const struct event_message *message, size_t size, struct error *err)
@@ -57,7 +72,8 @@ int event_message_check(const struct event_message *message, size_t size, struct
 	/* Not every event is about a job: zero stands for none in what follows. */
 	if (message->engine > ENGINE_SEATBELT || message->room > ROOM_UNSUPPORTED ||
 	    message->error_kind > ERROR_KIND_COUNT || message->exited.reason > EXIT_LOST ||
-	    message->exited.core_dumped > 1 || message->reserved != 0)
+	    message->exited.core_dumped > 1 || !egress_is_sound(&message->egress) ||
+	    message->reserved != 0)
 		return error_set(err, ERR_BAD_FRAME, 0, "event of kind %u: a value out of range",
 				 message->kind);
 	return texts_check(message, err);

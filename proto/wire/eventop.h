@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/hostname.h"
 #include "common/limits.h"
 #include "proto/wire/spawnop.h"
 
@@ -23,7 +24,29 @@ enum event_kind {
 	EVENT_ROLE_DIED,
 	EVENT_PLACEHOLDER_LEFT, /* one could not be removed: it is not ours any more */
 	EVENT_STUCK,            /* a helper hangs and was abandoned */
+	EVENT_EGRESS_ALLOWED,
+	EVENT_EGRESS_DENIED,
+	EVENT_EGRESS_FAILED, /* allowed, but not to be reached */
+	EVENT_EGRESS_CLOSED, /* the end of one that was allowed */
 	EVENT_KIND_COUNT,
+};
+
+/*
+ * A connection out of a job, for EVENT_EGRESS_*: see struct egress_event.
+ *
+ * @via, @reason, @flags  enum egress_via, enum net_reason, enum egress_event_flags
+ */
+struct event_egress {
+	uint64_t connection;
+	uint64_t sent_bytes;
+	uint64_t received_bytes;
+	uint64_t duration_ms;
+	uint32_t via;
+	uint32_t reason;
+	uint32_t flags;
+	uint32_t port;
+	char host[HOSTNAME_BYTES + 2];
+	char address[NETADDR_TEXT_BYTES + 2];
 };
 
 /*
@@ -48,6 +71,7 @@ struct event_message {
 	uint8_t args_hash[32];
 	uint8_t policy_digest[32];
 	struct exit_record exited;
+	struct event_egress egress;
 	char profile[LIMIT_NAME_BYTES];
 	char command[LIMIT_NAME_BYTES];
 	char label[LIMIT_LABEL_BYTES];

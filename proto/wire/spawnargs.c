@@ -98,6 +98,21 @@ int args_check(const void *data, size_t size, struct error *err)
 				  &header, err);
 }
 
+/* Listeners are for a network of the job's own, one for each port. */
+static int setup_net_check(const struct setup_header *header, struct error *err)
+{
+	uint32_t count = header->forward_count;
+	bool bad = count > LIMIT_FORWARDS ||
+		   (header->flags & SETUP_NET_HOST && (count > 0 || header->flags & SETUP_PROXY));
+
+	for (uint32_t i = 0; i < LIMIT_FORWARDS && !bad; i++)
+		bad = (header->forwards[i] == 0) != (i >= count) ||
+		      (i > 0 && i < count && header->forwards[i] <= header->forwards[i - 1]);
+	return bad ? error_set(err, ERR_BAD_FRAME, 0, "setup with flags 0x%x and %u ports",
+			       header->flags, count)
+		   : 0;
+}
+
 int setup_check(const void *data, size_t size, struct error *err)
 {
 	const char *at = (const char *)data + sizeof(struct setup_header);
@@ -111,12 +126,15 @@ int setup_check(const void *data, size_t size, struct error *err)
 	r = head_check(setup_what, header.magic, SETUP_MAGIC, header.size, size, err);
 	if (r < 0)
 		return r;
-	if ((header.flags & ~(uint32_t)(SETUP_NET_HOST | SETUP_DETACHED)) != 0 ||
-	    header.engine < ENGINE_BWRAP || header.engine > ENGINE_SEATBELT || header.reserved != 0)
+	if ((header.flags & ~(uint32_t)(SETUP_NET_HOST | SETUP_DETACHED | SETUP_PROXY)) != 0 ||
+	    header.engine < ENGINE_BWRAP || header.engine > ENGINE_SEATBELT)
 		return error_set(err, ERR_BAD_FRAME, 0, "setup with flags 0x%x, engine %u",
 				 header.flags, header.engine);
 	if (header.path_count > LIMIT_RULES)
 		return error_set(err, ERR_BAD_FRAME, 0, "setup with %u paths", header.path_count);
+	r = setup_net_check(&header, err);
+	if (r < 0)
+		return r;
 
 	for (uint32_t i = 0; i < header.path_count; i++) {
 		const char *stop = at < end ? string_end(at + 1, end) : NULL;

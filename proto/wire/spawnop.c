@@ -179,6 +179,7 @@ static int op_start_check(const struct op_start *start, struct error *err)
 		const char *what;
 	} ranges[] = {
 		{ start->plan_bytes, 1, LIMIT_PLAN_BYTES, "plan_bytes" },
+		{ start->net_bytes, 0, LIMIT_EGRESS_POLICY_BYTES, "net_bytes" },
 		{ start->engine, ENGINE_BWRAP, ENGINE_SEATBELT, "engine" },
 		{ start->room, ROOM_EGRESS_DENIED, ROOM_UNSUPPORTED, "room" },
 		{ start->detached, 0, 1, "detached" },

@@ -40,6 +40,7 @@
 #define INIT_FD_SETUP 6      /* sealed memfd: struct setup_header ... */
 #define INIT_FD_SELF 7       /* sealed memfd: the init program itself (bwrap engine) */
 #define INIT_FD_DEV 8        /* O_PATH directory: the host's /dev, for Landlock; may be closed */
+#define INIT_FD_EGRESS 9     /* socket: struct egress_listener to fsbox-egress; may be closed */
 
 enum daemon_mode { MODE_SYSTEM = 1, MODE_USER, MODE_ROOT };
 
@@ -101,6 +102,7 @@ enum op_kind {
 struct op_start {
 	struct job_limits limits;
 	uint32_t plan_bytes; /* size of the plan in the job's plan memfd */
+	uint32_t net_bytes;  /* of the network policy (common/netpolicy.h) behind it; 0: none */
 	uint32_t engine;     /* enum engine_kind, not default */
 	uint32_t room;       /* enum room_kind */
 	uint32_t detached;
@@ -317,6 +319,7 @@ enum setup_flags {
 	SETUP_KEEP_NOTHING = 0,
 	SETUP_NET_HOST = 1 << 0, /* scope abstract sockets by Landlock where the kernel can */
 	SETUP_DETACHED = 1 << 1, /* no lifeline is expected */
+	SETUP_PROXY = 1 << 2,    /* listeners for proxies go to fsbox-egress */
 };
 
 /*
@@ -329,7 +332,8 @@ struct setup_header {
 	uint32_t flags;  /* enum setup_flags */
 	uint32_t engine; /* enum engine_kind */
 	uint32_t path_count;
-	uint32_t reserved;
+	uint32_t forward_count;            /* listeners for @forwards go to fsbox-egress, too */
+	uint16_t forwards[LIMIT_FORWARDS]; /* ports; zeros behind */
 };
 
 /* Size of a message of this kind; 0 for a kind that does not exist. */

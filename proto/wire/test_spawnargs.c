@@ -219,6 +219,11 @@ static void setup_forms(void **state)
 					     .flags = SETUP_NET_HOST | SETUP_DETACHED },
 				 PATHS("\1/a\0\3/b\0") }),
 			 0);
+	assert_int_equal(check_setup((struct setup_input){ .header = { HEADER, .flags = SETUP_PROXY,
+								       .forward_count = 2,
+								       .forwards = { 80, 65535 } },
+							   PATHS("") }),
+			 0);
 	memset(longest, '/', sizeof(longest));
 	longest[0] = 1;
 	longest[1 + LIMIT_PATH_BYTES] = '\0';
@@ -239,10 +244,18 @@ static void setup_that_cannot_be(void **state)
 	const struct setup_input cases[] = {
 		{ .header = { .magic = ARGS_MAGIC, .engine = ENGINE_BWRAP }, PATHS("") },
 		{ .header = { HEADER, .size = 1 }, PATHS("") },
-		{ .header = { HEADER, .flags = 4 }, PATHS("") },
+		{ .header = { HEADER, .flags = 8 }, PATHS("") },
+		{ .header = { HEADER, .flags = SETUP_PROXY | SETUP_NET_HOST }, PATHS("") },
 		{ .header = { .magic = SETUP_MAGIC }, PATHS("") },
 		{ .header = { .magic = SETUP_MAGIC, .engine = ENGINE_SEATBELT + 1 }, PATHS("") },
-		{ .header = { HEADER, .reserved = 1 }, PATHS("") },
+		{ .header = { HEADER, .forward_count = 1 }, PATHS("") },
+		{ .header = { HEADER, .forwards = { 80 } }, PATHS("") },
+		{ .header = { HEADER, .forward_count = 2, .forwards = { 80, 80 } }, PATHS("") },
+		{ .header = { HEADER, .forward_count = 2, .forwards = { 81, 80 } }, PATHS("") },
+		{ .header = { HEADER, .forward_count = 1, .forwards = { 80 },
+			      .flags = SETUP_NET_HOST },
+		  PATHS("") },
+		{ .header = { HEADER, .forward_count = LIMIT_FORWARDS + 1 }, PATHS("") },
 		{ .header = { HEADER, .path_count = LIMIT_RULES + 1 }, PATHS("\1/a\0") },
 		{ .header = { HEADER, .path_count = 1 }, PATHS("") },
 		{ .header = { HEADER, .path_count = 1 }, PATHS("\1/a") },
