@@ -293,11 +293,13 @@ static const struct ctl_command commands[] = {
 	{ "whoami", NULL, "", "show as whom the daemon knows you",
 	  "Or why it refuses you: a caller that is itself confined may not start jobs.\n",
 	  whoami_examples, NO_OPTIONS, NO_OPTIONS, false, 0, 0, WORD_NONE, command_whoami },
-	{ "why", NULL, "[JOB] PATH", "say which rule decides about a path",
+	{ "why", NULL, "[JOB] PATH|HOST", "say which rule decides about a path or a host",
 	  "Shows the rule, where it comes from, what it overrides, and what is really there. With "
 	  "--context the answer is computed from the context alone, without a daemon; otherwise the "
 	  "daemon is asked: about a running JOB, or about the policy that the same options would give "
-	  "'spawn'. The status is 0 when the path may at least be read, 1 otherwise.\n",
+	  "'spawn'. The status is 0 when the path may at least be read, the host be reached, 1 "
+	  "otherwise. A word with a slash, or that begins with a dot, is a path; one with a dot or a "
+	  "colon that is no file here is a HOST or HOST:PORT; a URL is about its host.\n",
 	  why_examples, OPTIONS(policy_options), OPTIONS(platform_options), false, 1, 2, WORD_PATH,
 	  command_why },
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* why: which rule decides about a path. */
+/* why: which rule decides about a path or a host. */
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/conn.h"
 #include "client/convert.h"
@@ -21,11 +22,17 @@
 
 /* ---- showing ------------------------------------------------------------------------- */
 
+static int status_of(const char *access)
+{
+	return strcmp(access, "readWrite") == 0 || strcmp(access, "readOnly") == 0 ||
+			       strcmp(access, "allowed") == 0
+		       ? CTL_OK
+		       : CTL_NO;
+}
+
 static void print_verdict(const struct ctl *ctl, const char *access, const char *path)
 {
-	bool readable = strcmp(access, "readWrite") == 0 || strcmp(access, "readOnly") == 0;
-
-	output_style(ctl, stdout, readable ? STYLE_GOOD : STYLE_BAD);
+	output_style(ctl, stdout, status_of(access) == CTL_OK ? STYLE_GOOD : STYLE_BAD);
 	(void)fputs(access, stdout);
 	output_style(ctl, stdout, STYLE_PLAIN);
 	(void)fputs("  ", stdout);
@@ -53,14 +60,6 @@ static void print_fact(const char *name, const char *value)
 	(void)printf("  %-9s  ", name);
 	output_text(stdout, value);
 	(void)fputc('\n', stdout);
-}
-
-static int status_of(const char *access)
-{
-	return strcmp(access, "readWrite") == 0 || strcmp(access, "readOnly") == 0 ||
-			       strcmp(access, "allowed") == 0
-		       ? CTL_OK
-		       : CTL_NO;
 }
 
 /* ---- from a context ------------------------------------------------------------------ */
@@ -190,11 +189,16 @@ static void daemon_text(const struct ctl *ctl, const struct why_result *why, con
 	print_fact("really", why->real);
 	print_fact("there is", why->type);
 	print_fact("held by", why->mask);
+	print_fact("entry", why->entry);
+	print_fact("of the", why->origin);
 	print_fact("hint", why->hint);
 }
 
-static int why_daemon(struct ctl *ctl, uint64_t job, const char *path)
+/* PATH, or the path's place is taken by HOST. */
+static int why_daemon(struct ctl *ctl, uint64_t job, const char *path, const char *host)
 {
+	const char *about = host ? host : path;
+
 	union method_params params = { .why = WHY_PARAMS_INIT };
 	struct conn_event *event = NULL;
 	struct request request;
@@ -210,20 +214,20 @@ static int why_daemon(struct ctl *ctl, uint64_t job, const char *path)
 		if (job == 0)
 			r = convert_spawn(&params.why.spawn, &request.spawn, false, &err);
 		params.why.job = job;
-		params.why.path = strdup(path);
-		if (r == 0 && !params.why.path)
+		*(host ? &params.why.host : &params.why.path) = strdup(about);
+		if (r == 0 && !params.why.path && !params.why.host)
 			r = convert_no_memory(&err);
 		if (r == 0)
 			r = conn_request(fsbox_conn(ctl->box), METHOD_WHY, &params, &event, &err);
 		if (r < 0) {
-			output_error(ctl, path, &err);
+			output_error(ctl, about, &err);
 			status = CTL_NO;
 		} else {
 			status = status_of(event->result.why.access);
 			if (ctl->args.json)
 				(void)printf("%s\n", event->json);
 			else
-				daemon_text(ctl, &event->result.why, path);
+				daemon_text(ctl, &event->result.why, about);
 			(void)conn_event_free(event);
 		}
 	}
@@ -232,21 +236,52 @@ static int why_daemon(struct ctl *ctl, uint64_t job, const char *path)
 	return status;
 }
 
+/*
+ * The host that WORD is about, as the caller's to free, or NULL: it is a path. A path has a slash, begins
+ * with a dot or is there; a host has a dot or a colon, or stands in a URL.
+ */
+static char *host_of(const char *word)
+{
+	const char *scheme = strstr(word, "://");
+	struct stat st;
+
+	if (scheme) {
+		const char *host = scheme + 3;
+		size_t length = strcspn(host, "/?#");
+		const char *user = memrchr(host, '@', length);
+
+		if (user) {
+			length -= (size_t)(user + 1 - host);
+			host = user + 1;
+		}
+		return strndup(host, length);
+	}
+	if (strchr(word, '/') || word[0] == '.' || word[0] == '\0' || lstat(word, &st) == 0)
+		return NULL;
+	return strpbrk(word, ".:") || strcmp(word, "localhost") == 0 ? strdup(word) : NULL;
+}
+
 int command_why(struct ctl *ctl)
 {
 	struct ctl_args *args = &ctl->args;
 	struct error err = ERROR_INIT;
+	const char *word = args->words[args->word_count - 1];
+	AUTO(auto_free) char *host = host_of(word);
 	const char *path = NULL;
 	uint64_t job = 0;
 	int r = 0;
 
 	if (args->word_count == 2)
 		r = job_parse(args->words[0], &job, &err);
-	if (r == 0)
-		r = option_path(args, args->words[args->word_count - 1], &path, &err);
+	if (r == 0 && !host)
+		r = option_path(args, word, &path, &err);
 	if (r == 0 && job != 0 && args->context)
 		r = error_set(&err, ERR_INVALID, 0, "either a job or --context");
+	if (r == 0 && host && args->context)
+		r = error_set(&err, ERR_INVALID, 0,
+			      "a context says nothing of hosts; is '%s' a path, write './%s'", word,
+			      word);
 	if (r < 0)
 		return output_usage(ctl, NULL, &err);
-	return args->context ? why_context(ctl, path) : why_daemon(ctl, job, path);
+	return args->context ? why_context(ctl, path) : why_daemon(ctl, job, path, host);
 }

@@ -16,6 +16,8 @@
 #include "daemon/broker/context.h"
 #include "daemon/broker/envscrub.h"
 #include "daemon/broker/matching.h"
+#include "daemon/broker/proxyenv.h"
+#include "proto/wire/egressop.h"
 
 /* ---- the end: plan, digest, environment --------------------------------------------------- */
 
@@ -25,9 +27,11 @@ int policy_build_environment(const struct policy_build *build, const struct spaw
 {
 	const struct broker *broker = build->broker;
 	const struct profile *profile = &build->load.profile;
+	const bool proxied = build->settings.net == NET_PROXY;
+	struct env_list proxy = { 0 };
 	const struct envscrub_input input = {
 		.given = &params->env,
-		.set = { &profile->env_set, &params->env_set },
+		.set = { &proxy, &profile->env_set, &params->env_set },
 		.pass = { &broker->hostconf.env_pass, &profile->env_pass, &params->env_pass },
 		.withhold = { &broker->hostconf.env_withhold, &profile->env_withhold },
 		.families_only = build->load.base == PROFILE_BASE_HOST ||
@@ -38,7 +42,14 @@ int policy_build_environment(const struct policy_build *build, const struct spaw
 		.cwd = build->cwd,
 	};
 
-	return envscrub(&input, ret_env, ret_withheld, err);
+	int r = proxied ? proxyenv_set(&proxy, EGRESS_HTTP_PORT, err) : 0;
+
+	if (r == 0)
+		r = envscrub(&input, ret_env, ret_withheld, err);
+	if (r == 0 && proxied)
+		r = proxyenv_merge(ret_env, EGRESS_HTTP_PORT, err);
+	env_list_deinit(&proxy);
+	return r;
 }
 
 static int make_digest(struct policy_build *build, struct error *err)
@@ -48,6 +59,9 @@ static int make_digest(struct policy_build *build, struct error *err)
 	struct sha256 sha;
 	int r = policy_canonical_text(&build->policy, &text, err);
 
+	/* Two jobs with different lists have different policies. */
+	if (r == 0 && build->settings.net == NET_PROXY)
+		r = netpolicy_encode(&build->net.policy, &text, err);
 	if (r == 0) {
 		sha256_init(&sha);
 		sha256_add(&sha, buf_text(&text), text.size);

@@ -37,7 +37,7 @@ struct built *built_new_take(struct broker *broker, struct buf *key)
 	built->generation = broker->kernelmounts.generation;
 	built->key = *key;
 	buf_init(key, key->ceiling);
-	buf_init(&built->plan, LIMIT_PLAN_BYTES);
+	buf_init(&built->plan, LIMIT_PLAN_BYTES + LIMIT_EGRESS_POLICY_BYTES);
 	return built;
 }
 
@@ -62,9 +62,12 @@ int built_finish(struct built *built, struct error *err)
 {
 	int r = plan_encode(&built->build.plan, &built->plan, err);
 
-	if (r == -ERR_NOMEM && built->plan.failed)
+	if ((r == -ERR_NOMEM && built->plan.failed) || built->plan.size > LIMIT_PLAN_BYTES)
 		return error_set(err, ERR_POLICY_INVALID, 0, "the plan is larger than %u bytes",
 				 LIMIT_PLAN_BYTES);
+	built->plan_bytes = built->plan.size;
+	if (r == 0 && built->build.settings.net == NET_PROXY)
+		r = netpolicy_encode(&built->build.net.policy, &built->plan, err);
 	plan_deinit(&built->build.plan);
 	policy_build_trim(&built->build);
 	return r;

@@ -37,7 +37,8 @@ struct broker;
 struct built {
 	unsigned refs;
 	struct policy_build build;
-	struct buf plan;
+	struct buf plan; /* and behind it, from @plan_bytes on, the network policy */
+	size_t plan_bytes;
 	struct buf key;
 	uint64_t generation;
 	uint64_t used_ms;
@@ -64,7 +65,7 @@ struct built *built_new_take(struct broker *broker, struct buf *key);
 /* The kept one of KEY, with a reference for the caller, or NULL. Whether it is still right is not said. */
 struct built *built_find(struct broker *broker, const struct buf *key);
 
-/* BUILT is done: encode its plan. Fails with ERR_POLICY_INVALID (too large), ERR_NOMEM. */
+/* BUILT is done: encode its plan and network policy. Fails with ERR_POLICY_INVALID (too large), ERR_NOMEM. */
 int built_finish(struct built *built, struct error *err);
 
 /* Keep BUILT, which is finished, for later, if it is not too large. */

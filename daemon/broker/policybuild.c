@@ -296,6 +296,8 @@ static int after_profile(struct policy_build *build, struct error *err)
 		r = profile_expand(&build->load.profile, &facts, err);
 	if (r == 0)
 		r = settings_make(&build->settings, &input, err);
+	if (r == 0 && build->settings.net == NET_PROXY)
+		r = netlists_make(&build->net, &build->load.profile.net, &build->params->net, err);
 	if (r == 0)
 		r = collect_asked(build, err);
 	return r;
@@ -424,6 +426,7 @@ void policy_build_deinit(struct policy_build *build)
 	buf_deinit(&build->record);
 	profiles_deinit(&build->load);
 	free(build->cwd);
+	netlists_deinit(&build->net);
 	policy_deinit(&build->policy);
 	policy_deinit(&build->plain);
 	plan_deinit(&build->plan);

@@ -16,6 +16,7 @@
 #include "common/policy.h"
 #include "common/protect.h"
 #include "common/sha256.h"
+#include "daemon/broker/netlists.h"
 #include "daemon/broker/profiles.h"
 #include "daemon/broker/resolve.h"
 #include "daemon/broker/settings.h"
@@ -59,6 +60,7 @@ struct policy_build {
 	struct profile_load load;
 	char profile_name[LIMIT_NAME_BYTES];
 	struct settings settings;
+	struct netlists net; /* network `proxy` */
 	char *cwd;
 	struct policy policy;
 	struct plan plan;

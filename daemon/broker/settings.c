@@ -19,16 +19,6 @@ int settings_check(const struct spawn_params *params, struct error *err)
 		return not_yet("session", "sessions are", err);
 	if (params->grant_fd >= 0)
 		return not_yet("grant", "grants are", err);
-	if (params->net.mode == NET_CHOICE_PROXY)
-		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
-				 "params.net.mode: 'proxy' is not in this version; use 'none' or"
-				 " 'host'");
-	if (params->net.allow.count > 0)
-		return not_yet("net.allow", "allow lists are", err);
-	if (params->net.deny.count > 0)
-		return not_yet("net.deny", "deny lists are", err);
-	if (params->net.forward.count > 0)
-		return not_yet("net.forward", "forwarded ports are", err);
 	if (params->net.loopback)
 		return not_yet("net.loopback", "published ports are", err);
 	return 0;
@@ -59,26 +49,43 @@ static enum net_mode net_of_base(enum profile_base base)
 	return base == PROFILE_BASE_BOTMUX ? NET_HOST : NET_NONE;
 }
 
+/* The mode, and by whom. A list of hosts to be allowed asks for the proxy by itself. */
+static const char *choose_mode(struct settings *settings, const struct settings_input *input)
+{
+	const struct msg_net *request = &input->params->net;
+	const struct msg_net *profile = &input->profile->net;
+
+	if (net_choice_mode(request->mode, &settings->net))
+		return "the request";
+	if (request->allow.count > 0) {
+		settings->net = NET_PROXY;
+		return "the request";
+	}
+	if (net_choice_mode(profile->mode, &settings->net))
+		return "the profile";
+	settings->net = profile->allow.count > 0 ? NET_PROXY : net_of_base(input->base);
+	if (input->base == PROFILE_BASE_BOTMUX && input->params->context != NULL &&
+	    !input->params->context->net)
+		settings->net = NET_NONE;
+	return "the profile";
+}
+
 static int choose_net(struct settings *settings, const struct settings_input *input,
 		      struct error *err)
 {
-	bool asked = net_choice_mode(input->params->net.mode, &settings->net);
-	const char *by = "the request";
+	const struct msg_net *request = &input->params->net;
+	const char *by = choose_mode(settings, input);
 
-	if (!asked && net_choice_mode(input->profile->net.mode, &settings->net)) {
-		by = "the profile";
-	} else if (!asked) {
-		settings->net = net_of_base(input->base);
-		if (input->base == PROFILE_BASE_BOTMUX && input->params->context != NULL &&
-		    !input->params->context->net)
-			settings->net = NET_NONE;
-		by = "the profile";
+	if (settings->net != NET_PROXY && (request->allow.count > 0 || request->deny.count > 0))
+		return error_set(
+			err, ERR_INVALID, 0,
+			"params.net: only network 'proxy' has lists of hosts, '%s' has not",
+			net_mode_name(settings->net));
+	/* A port of the host's is a way out, if a narrow one: that is the proxy with an empty list. */
+	if (settings->net == NET_NONE && request->forward.count > 0) {
+		settings->net = NET_PROXY;
+		by = "the request, for forwarded ports";
 	}
-	if (settings->net == NET_PROXY || input->profile->net.allow.count > 0 ||
-	    input->profile->net.deny.count > 0)
-		return error_set(err, ERR_ENGINE_UNAVAILABLE, 0,
-				 "the profile's network 'proxy' is not in this version; use --net"
-				 " none or host");
 	if (settings->net == NET_HOST && input->root_peer)
 		return error_set(err, ERR_NOT_AUTHORIZED, 0,
 				 "network 'host' is not for jobs of root (asked for by %s)", by);

@@ -40,8 +40,9 @@ struct settings_input {
 int settings_check(const struct spawn_params *params, struct error *err);
 
 /*
- * Fails with ERR_ENGINE_UNAVAILABLE (the reason with it) or ERR_NOT_AUTHORIZED (a network beyond the
- * host's `max-net`; what root may not have, R19).
+ * Fails with ERR_ENGINE_UNAVAILABLE (the reason with it), ERR_INVALID (lists of hosts for another
+ * network than `proxy`) or ERR_NOT_AUTHORIZED (a network beyond the host's `max-net`; what root may not
+ * have, R19).
  */
 int settings_make(struct settings *ret_settings, const struct settings_input *input,
 		  struct error *err);

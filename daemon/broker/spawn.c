@@ -251,7 +251,8 @@ static int ready(struct spawn *spawn, struct error *err)
 		return r;
 	spawnlink_op_init(op, OP_JOB_START);
 	op->conn = spawn->call->client->number;
-	op->u.start.plan_bytes = (uint32_t)built->plan.size;
+	op->u.start.plan_bytes = (uint32_t)built->plan_bytes;
+	op->u.start.net_bytes = (uint32_t)(built->plan.size - built->plan_bytes);
 	spawnfacts_start(&built->build, params, &spawn->withheld, &op->u.start);
 	return handover_args(built->build.cwd, &params->argv, &spawn->env, &spawn->args_fd,
 			     op->u.start.args_hash, err);

@@ -60,7 +60,6 @@ static void test_not_in_this_version(void **state)
 	struct room *room = *state;
 	struct spawn_params *params = &room->params.spawn;
 	struct msg_tty tty = { 24, 80 };
-	uint32_t port = 80;
 	char session[] = "s";
 
 	assert_int_equal(settings_check(params, &room->err), 0);
@@ -72,22 +71,10 @@ static void test_not_in_this_version(void **state)
 	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
 	assert_non_null(strstr(room->err.message, "params.session"));
 	params->session = NULL;
-	params->net.mode = NET_CHOICE_PROXY;
-	assert_int_equal(settings_check(params, &room->err), -ERR_ENGINE_UNAVAILABLE);
-	params->net.mode = NET_CHOICE_UNSET;
-	assert_int_equal(string_list_add(&params->net.allow, "example.org", NULL), 0);
+	params->net.loopback = true;
 	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
-	assert_non_null(strstr(room->err.message, "net.allow"));
-	string_list_deinit(&params->net.allow);
-	memset(&params->net.allow, 0, sizeof(params->net.allow));
-	assert_int_equal(string_list_add(&params->net.deny, "example.org", NULL), 0);
-	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
-	string_list_deinit(&params->net.deny);
-	memset(&params->net.deny, 0, sizeof(params->net.deny));
-	params->net.forward.items = &port;
-	params->net.forward.count = 1;
-	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
-	memset(&params->net.forward, 0, sizeof(params->net.forward));
+	assert_non_null(strstr(room->err.message, "net.loopback"));
+	params->net.loopback = false;
 	params->grant_fd = 0;
 	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
 	assert_non_null(strstr(room->err.message, "params.grant"));
@@ -152,6 +139,69 @@ static void test_network_cap_R11(void **state)
 	assert_int_equal(room->settings.room, ROOM_OPTED_OUT);
 }
 
+static void clear(struct string_list *list)
+{
+	string_list_deinit(list);
+	memset(list, 0, sizeof(*list));
+}
+
+/* A list of hosts asks for the proxy, and goes with nothing else. */
+static void test_lists_mean_the_proxy_R11(void **state)
+{
+	struct room *room = *state;
+	struct msg_net *net = &room->params.spawn.net;
+
+	assert_int_equal(string_list_add(&net->allow, "example.org", NULL), 0);
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+	assert_int_equal(room->settings.net, NET_PROXY);
+	assert_int_equal(room->settings.room, ROOM_EGRESS_ALLOWLIST);
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, true), 0);
+	net->mode = NET_CHOICE_NONE;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_INVALID);
+	net->mode = NET_CHOICE_HOST;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_INVALID);
+	net->mode = NET_CHOICE_UNSET;
+	room->conf.max_net = NET_NONE;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_NOT_AUTHORIZED);
+	assert_non_null(strstr(room->err.message, "max-net = none"));
+	room->conf.max_net = NET_HOST;
+	clear(&net->allow);
+
+	/* A denial alone asks for nothing, and is not passed over. */
+	assert_int_equal(string_list_add(&net->deny, "example.org", NULL), 0);
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_INVALID);
+	assert_int_equal(string_list_add(&room->profile.net.allow, "*.org", NULL), 0);
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+	assert_int_equal(room->settings.net, NET_PROXY);
+	clear(&net->deny);
+
+	/* The request may lower what the profile has. */
+	net->mode = NET_CHOICE_NONE;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+	assert_int_equal(room->settings.net, NET_NONE);
+	net->mode = NET_CHOICE_UNSET;
+	clear(&room->profile.net.allow);
+}
+
+static void test_forwarded_ports_are_a_way_out_R11(void **state)
+{
+	struct room *room = *state;
+	struct msg_net *net = &room->params.spawn.net;
+	uint32_t port = 80;
+
+	net->forward = (struct port_list){ .items = &port, .count = 1 };
+	for (int mode = NET_CHOICE_UNSET; mode <= NET_CHOICE_NONE; mode++) {
+		net->mode = (enum net_choice)mode;
+		assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+		assert_int_equal(room->settings.net, NET_PROXY);
+		assert_int_equal(room->settings.room, ROOM_EGRESS_ALLOWLIST);
+	}
+	room->conf.max_net = NET_NONE;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_NOT_AUTHORIZED);
+	assert_non_null(strstr(room->err.message, "forwarded ports"));
+	memset(&net->forward, 0, sizeof(net->forward));
+}
+
 static void test_root_R19(void **state)
 {
 	struct room *room = *state;
@@ -205,6 +255,8 @@ int main(void)
 		T(test_not_in_this_version),
 		T(test_engines),
 		T(test_network_cap_R11),
+		T(test_lists_mean_the_proxy_R11),
+		T(test_forwarded_ports_are_a_way_out_R11),
 		T(test_root_R19),
 		T(test_limits),
 		T(test_protect),

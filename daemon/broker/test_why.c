@@ -121,22 +121,6 @@ static void test_hints_for_writing(void **state)
 	method_result_deinit(METHOD_WHY, &result);
 }
 
-static void test_hosts(void **state)
-{
-	union method_result result;
-
-	(void)state;
-	method_result_init(METHOD_WHY, &result);
-	assert_int_equal(why_explain_host(NET_NONE, "example.org", &result.why, NULL), 0);
-	assert_string_equal(result.why.access, "denied");
-	assert_non_null(strstr(result.why.hint, "--net host"));
-	method_result_deinit(METHOD_WHY, &result);
-	method_result_init(METHOD_WHY, &result);
-	assert_int_equal(why_explain_host(NET_HOST, "example.org", &result.why, NULL), 0);
-	assert_string_equal(result.why.access, "allowed");
-	method_result_deinit(METHOD_WHY, &result);
-}
-
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -145,7 +129,6 @@ int main(void)
 		T(test_nothing_grants_it),
 		T(test_denied_and_shadowed),
 		T(test_hints_for_writing),
-		T(test_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

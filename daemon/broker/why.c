@@ -11,8 +11,10 @@
 #include "common/scope.h"
 #include "common/sysmount.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/built.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/policyreq.h"
+#include "daemon/broker/whyhost.h"
 
 #define HINT_BYTES (LIMIT_PATH_BYTES + 512)
 
@@ -188,21 +190,6 @@ int why_explain_path(const struct policy *policy, const char *path, const char *
 	return r;
 }
 
-int why_explain_host(enum net_mode net, const char *host, struct why_result *ret_result,
-		     struct error *err)
-{
-	bool allowed = net == NET_HOST;
-	int r = dup_text(&ret_result->access, allowed ? "allowed" : "denied", err);
-
-	(void)host;
-	if (r < 0)
-		return r;
-	return dup_text(&ret_result->hint,
-			allowed ? "the job uses the host's network: every host is reachable"
-				: "the job has no network: --net host lifts that for every host",
-			err);
-}
-
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /*
@@ -243,6 +230,18 @@ static void on_gone(struct call *call)
 	refuse(call->work, &err);
 }
 
+static int explain_host(const struct broker *broker, const struct policy_build *build,
+			const char *host, struct why_result *ret_result, struct error *err)
+{
+	const struct whyhost input = {
+		.mode = build->settings.net,
+		.max_net = broker->hostconf.max_net,
+		.lists = &build->net,
+	};
+
+	return whyhost_explain(&input, host, ret_result, err);
+}
+
 static void answer(struct why *why, const char *real, enum node_type type)
 {
 	struct call *call = why->call;
@@ -257,8 +256,8 @@ static void answer(struct why *why, const char *real, enum node_type type)
 		r = error_set(&err, ERR_JOB_UNKNOWN, 0, "job %llu is over",
 			      (unsigned long long)why->job);
 	else if (params->host != NULL)
-		r = why_explain_host(job != NULL ? job->policy->net : why->build->settings.net,
-				     params->host, &result.why, &err);
+		r = explain_host(call->broker, job != NULL ? &job->built->build : why->build,
+				 params->host, &result.why, &err);
 	else
 		r = why_explain_path(job != NULL ? job->policy : &why->build->policy, params->path,
 				     real, type, job != NULL ? job->facts.cwd : why->build->cwd,

@@ -32,7 +32,5 @@ void why_answer_job(struct call *call, struct job *job);
 int why_explain_path(const struct policy *policy, const char *path, const char *real,
 		     enum node_type type, const char *cwd, struct why_result *ret_result,
 		     struct error *err);
-int why_explain_host(enum net_mode net, const char *host, struct why_result *ret_result,
-		     struct error *err);
 
 #endif

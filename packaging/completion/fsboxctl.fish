@@ -46,7 +46,7 @@ complete -c fsboxctl -n '__fsboxctl_at ""' -a status -d 'show the daemon: versio
 complete -c fsboxctl -n '__fsboxctl_at ""' -a version -d 'print the version'
 complete -c fsboxctl -n '__fsboxctl_at ""' -a wait -d 'wait until a job has ended'
 complete -c fsboxctl -n '__fsboxctl_at ""' -a whoami -d 'show as whom the daemon knows you'
-complete -c fsboxctl -n '__fsboxctl_at ""' -a why -d 'say which rule decides about a path'
+complete -c fsboxctl -n '__fsboxctl_at ""' -a why -d 'say which rule decides about a path or a host'
 complete -c fsboxctl -n '__fsboxctl_at ""' -a policy -d 'show, check, compile, compare and translate policies'
 complete -c fsboxctl -n '__fsboxctl_at "completion"' -l json -d 'print JSON, errors too'
 complete -c fsboxctl -n '__fsboxctl_at "completion"' -s h -l help -d 'explain, with examples'

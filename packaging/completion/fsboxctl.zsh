@@ -24,7 +24,7 @@ _fsboxctl()
 		'version:print the version'
 		'wait:wait until a job has ended'
 		'whoami:show as whom the daemon knows you'
-		'why:say which rule decides about a path'
+		'why:say which rule decides about a path or a host'
 		'policy:show, check, compile, compare and translate policies'
 	)
 	policies=(

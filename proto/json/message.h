@@ -356,6 +356,8 @@ struct why_result {
 	char *real;
 	char *type;
 	char *mask;
+	char *entry;  /* of a list of hosts: the deciding one */
+	char *origin; /* whose @entry is: "request" or "profile" */
 	char *hint;
 };
 

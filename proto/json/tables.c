@@ -368,6 +368,8 @@ static const struct field why_result_fields[] = {
 	FIELD_STRING(struct why_result, real, "real", FIELD_BYTES, 0, LIMIT_PATH_BYTES, OPTIONAL),
 	TEXT(struct why_result, type, "type", 1, LIMIT_NAME_BYTES, OPTIONAL),
 	TEXT(struct why_result, mask, "mask", 1, LIMIT_NAME_BYTES, OPTIONAL),
+	TEXT(struct why_result, entry, "entry", 1, LIMIT_HOST_PATTERN_BYTES, OPTIONAL),
+	TEXT(struct why_result, origin, "origin", 1, LIMIT_NAME_BYTES, OPTIONAL),
 	FIELD_STRING(struct why_result, hint, "hint", FIELD_BYTES, 0, LIMIT_PATH_BYTES + TEXT_MAX,
 		     OPTIONAL),
 };
