@@ -488,6 +488,9 @@ int mount_build(const struct plan *plan, const struct mount_options *options, st
 		result = cover_pins(&work, err);
 	if (result == 0)
 		result = enter_root(&work, err);
+	/* Jobs only take copies from it. */
+	if (result == 0 && mountapi_restrict(AT_FDCWD, MOUNT_STAGE_DIR, MOUNT_ATTR_RDONLY, 0) < 0)
+		result = error_set(err, ERR_SETUP_FAILED, errno, "seal the stage");
 	(void)umask(old_mask);
 	return result;
 }
