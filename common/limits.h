@@ -107,8 +107,8 @@
 #define LIMIT_EGRESS_JOBS 4096               /* as LIMIT_JOBS */
 #define LIMIT_EGRESS_CONNECTIONS 8192
 #define LIMIT_EGRESS_CONNECTIONS_PER_JOB 2048
-#define LIMIT_EGRESS_LISTENERS_PER_JOB (2 * (2 + LIMIT_FORWARDS)) /* IPv4 and IPv6 */
-#define LIMIT_EGRESS_ACCEPTS_BURST 2048 /* of one job; each may become a record */
+#define LIMIT_EGRESS_LISTENERS_PER_JOB 132 /* 2 proxies, LIMIT_FORWARDS; IPv4 and IPv6 */
+#define LIMIT_EGRESS_ACCEPTS_BURST 2048    /* of one job; each may become a record */
 #define LIMIT_EGRESS_ACCEPTS_PER_SECOND 500
 #define LIMIT_EGRESS_HEAD_BYTES 16384 /* of an HTTP request; what common servers take */
 #define LIMIT_EGRESS_FIELDS 128

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/netpolicy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,4 +305,35 @@ const char *net_reason_name(enum net_reason reason)
 const char *net_reason_text(enum net_reason reason)
 {
 	return (size_t)reason < ARRAY_SIZE(reasons) ? reasons[reason].text : "unknown";
+}
+
+static void closed_text(enum netaddr_class class, const char *where, char *text, size_t size)
+{
+	bool mark = class == NETADDR_LOOPBACK || class == NETADDR_PRIVATE ||
+		    class == NETADDR_UNIQUE_LOCAL || class == NETADDR_CGNAT ||
+		    class == NETADDR_LINK_LOCAL || class == NETADDR_HOST;
+
+	(void)snprintf(text, size, "%s leads to %s%s%s%s", where, netaddr_class_text(class),
+		       mark ? "; if that is meant: --allow-host " : "", mark ? where : "",
+		       mark ? "+private" : "");
+}
+
+void net_refusal_text(enum net_reason reason, enum netaddr_class class, const struct hostname *host,
+		      uint16_t port, char *text, size_t size)
+{
+	bool bracket = host->address.family == 6;
+	char where[HOSTNAME_BYTES + sizeof("[]:65535")];
+
+	(void)snprintf(where, sizeof(where), "%s%s%s:%u", bracket ? "[" : "", host->name,
+		       bracket ? "]" : "", (unsigned)port);
+	if (host->name[0] == '\0')
+		(void)snprintf(text, size, "%s", net_reason_text(reason));
+	else if (reason == NET_NOT_LISTED)
+		(void)snprintf(text, size,
+			       "%s is not on the allowlist; to allow it: --allow-host %s", where,
+			       where);
+	else if (reason == NET_CLOSED_ADDRESS)
+		closed_text(class, where, text, size);
+	else
+		(void)snprintf(text, size, "%s: %s", where, net_reason_text(reason));
 }

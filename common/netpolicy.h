@@ -107,6 +107,14 @@ int netpolicy_encode(const struct netpolicy *policy, struct buf *out, struct err
 int netpolicy_decode(struct netpolicy *ret_policy, const void *data, size_t size,
 		     struct error *err);
 
+/*
+ * One sentence for whoever was refused: what, why, and where there is one, the option that allows it. No
+ * foreign text but a HOST in its normal form; HOST with an empty name is left out.
+ */
+#define NET_REFUSAL_BYTES 1024
+void net_refusal_text(enum net_reason reason, enum netaddr_class class, const struct hostname *host,
+		      uint16_t port, char *text, size_t size);
+
 const char *net_reason_name(enum net_reason reason);
 const char *net_reason_text(enum net_reason reason);
 

@@ -27,6 +27,9 @@ want make have_command make
 want nodejs have_command node
 want binutils have_command readelf
 want procps have_command ps
+want iproute2 have_command ip
+want curl have_command curl
+want openssh-client have_command ssh
 want shellcheck have_command shellcheck
 want clang-14 have_command clang-14
 want clang-format-14 have_command clang-format-14

@@ -28,7 +28,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.M)
 ONLY = {
     "yajl": ("proto/json/json.c", "proto/json/json.h"),
     "systemd": ("daemon/recorder/journal.c",),
-    "event2": ("daemon/broker/",),
+    "event2": ("daemon/broker/", "daemon/egress/"),
     "seccomp.h": ("daemon/", "tests/", "tools/"),
 }
 
