@@ -9,6 +9,7 @@
 
 /* Paths: what the kernel takes (PATH_MAX counts the NUL). */
 #define LIMIT_PATH_BYTES 4095
+#define LIMIT_LEAF_BYTES 255 /* one component */
 
 /* One policy: the kernel's default for mounts in one namespace (fs.mount-max) is 100,000. */
 #define LIMIT_RULES 100000
@@ -66,6 +67,8 @@
 #define LIMIT_LINGERING 1024
 
 /* Directories that one job may have made as mount points. */
+#define LIMIT_GUARD_REPORTS_PER_JOB \
+	256 /* of masks and names: further ones are acted on, not told */
 #define LIMIT_PLACEHOLDERS_PER_JOB 4096
 #define LIMIT_PLACEHOLDERS_PER_UID 16384 /* 0.5 KB each in the ledger */
 
@@ -78,6 +81,8 @@
 /* Waiting on another process, in milliseconds. */
 #define LIMIT_RESOLVE_MS 10000
 #define LIMIT_TEMPLATE_IDLE_MS 60000 /* a prepared mount tree that nobody used (R12) */
+#define LIMIT_GUARD_IDLE_MS 60000    /* a guard without a plan that anybody uses */
+#define LIMIT_GUARD_ANSWER_MS 1000   /* a guard must say that it is done with a job */
 #define LIMIT_SETUP_MS 30000
 #define LIMIT_FRAME_MS 30000   /* a frame once begun must be complete */
 #define LIMIT_HELLO_MS 10000   /* a connection must say hello */

@@ -363,6 +363,7 @@ static void do_inspect(struct call *call)
 	if (job->phase == JOB_PHASE_ENDED) {
 		memset(&exited, 0, sizeof(exited));
 		wait_result_from_record(&exited, job->id, &job->exited);
+		guardnews_fill(&job->guard, &exited);
 		result.inspect.exited = &exited;
 	}
 	call_result(call, &result);

@@ -74,6 +74,7 @@ static void job_free(struct job *job)
 	if (job->clock != NULL)
 		event_free(job->clock);
 	method_result_deinit(METHOD_INSPECT, &facts);
+	guardnews_deinit(&job->guard);
 	explicit_bzero(job->cookie, sizeof(job->cookie));
 	free(job);
 }
@@ -86,6 +87,7 @@ static void answer_waiter(struct job *job, struct call *call)
 
 	method_result_init(METHOD_WAIT, &result);
 	wait_result_from_record(&result.wait, job->id, &job->exited);
+	guardnews_fill(&job->guard, &result.wait);
 	call_result(call, &result);
 	method_result_deinit(METHOD_WAIT, &result);
 }
@@ -118,6 +120,7 @@ static void finish(struct job *job)
 	close_channel(job);
 	drop_policy(job);
 	wait_result_from_record(&exited, job->id, &job->exited);
+	guardnews_fill(&job->guard, &exited);
 	if (job->client != NULL)
 		client_notify_exited(job->client, &exited);
 	wait_result_deinit(&exited);
@@ -232,6 +235,11 @@ static void on_report(struct job *job, const struct report_message *report, int 
 	case REPORT_PLACEHOLDER_SKIPPED:
 	case REPORT_PID1_UP:
 	case REPORT_BUILT:
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
 	case REPORT_KIND_COUNT:
 		break; /* for fsboxd */
 	}
@@ -474,6 +482,9 @@ void jobs_on_link(struct broker *broker, const struct link_message *message)
 		    !spawn_on_ended(job->spawn))
 			break;
 		job_over(job, &message->u.ended);
+		break;
+	case LINK_JOB_GUARD:
+		guardnews_take(&job->guard, &message->u.guard);
 		break;
 	case LINK_CONFIG:
 	case LINK_CONN:

@@ -18,6 +18,7 @@
 
 #include "common/error.h"
 #include "common/policy.h"
+#include "daemon/broker/guardnews.h"
 #include "proto/json/message.h"
 #include "proto/wire/spawnop.h"
 
@@ -73,6 +74,7 @@ struct job {
 	bool failed;
 	struct failure failure; /* init's, when failed */
 	struct exit_record exited;
+	struct guardnews guard;
 	uint64_t ended_as; /* how many ended before it */
 	struct job_waiter *waiters;
 	struct job *next; /* jobs.first, newest first */

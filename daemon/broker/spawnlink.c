@@ -203,6 +203,7 @@ static int dispatch(struct spawnlink *link, const struct link_message *message,
 	case LINK_JOB_UP:
 	case LINK_JOB_FAILED:
 	case LINK_JOB_ENDED:
+	case LINK_JOB_GUARD:
 		link->news(link->arg, message, fds);
 		return 0;
 	case LINK_JOB_OPENED:

@@ -27,9 +27,13 @@ static int event_priority(enum event_kind kind)
 	case EVENT_PEER_REFUSED:
 	case EVENT_PLACEHOLDER_LEFT:
 	case EVENT_EGRESS_DENIED:
+	case EVENT_MASK_REPAIRED:
+	case EVENT_NAME_PLANTED:
 		return LOG_NOTICE;
 	case EVENT_ROLE_DIED:
 	case EVENT_STUCK:
+	case EVENT_MASK_LOST:
+	case EVENT_GUARD_DOWN:
 	case EVENT_KIND_COUNT:
 		break;
 	}

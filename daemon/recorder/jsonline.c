@@ -196,12 +196,22 @@ static int add_particulars(struct buf *out, const struct event_message *message)
 	case EVENT_EGRESS_CLOSED:
 		r = add_egress(out, message);
 		break;
+	case EVENT_MASK_REPAIRED:
+		return add_key_number(out, "exposureUs", message->exposure_us);
+	case EVENT_NAME_PLANTED:
+		r = add_key_text(out, "action",
+				 guard_action_name((enum guard_action)message->guard_action));
+		if (r == 0 && message->kept_as[0] != '\0')
+			r = add_key_text(out, "keptAs", message->kept_as);
+		break;
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DAEMON_STOPPED:
 	case EVENT_PEER_REFUSED:
 	case EVENT_ROLE_DIED:
 	case EVENT_PLACEHOLDER_LEFT:
 	case EVENT_STUCK:
+	case EVENT_MASK_LOST:
+	case EVENT_GUARD_DOWN:
 	case EVENT_KIND_COUNT:
 		break;
 	}

@@ -57,6 +57,11 @@ static int announce(enum report_kind kind, const struct report_placeholder *what
 	case REPORT_STARTED:
 	case REPORT_FAILED:
 	case REPORT_EXITED:
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}

@@ -24,6 +24,10 @@ static const char *const event_names[EVENT_KIND_COUNT] = {
 	[EVENT_EGRESS_DENIED] = "egress.denied",
 	[EVENT_EGRESS_FAILED] = "egress.failed",
 	[EVENT_EGRESS_CLOSED] = "egress.closed",
+	[EVENT_MASK_REPAIRED] = "mask.repaired",
+	[EVENT_MASK_LOST] = "mask.lost",
+	[EVENT_NAME_PLANTED] = "name.planted",
+	[EVENT_GUARD_DOWN] = "guard.down",
 };
 
 const char *event_kind_name(enum event_kind kind)
@@ -43,6 +47,7 @@ static int texts_check(const struct event_message *message, struct error *err)
 		{ message->profile, sizeof(message->profile), "profile" },
 		{ message->command, sizeof(message->command), "command" },
 		{ message->label, sizeof(message->label), "label" },
+		{ message->kept_as, sizeof(message->kept_as), "kept_as" },
 		{ message->detail, sizeof(message->detail), "detail" },
 		{ message->egress.host, sizeof(message->egress.host), "host" },
 		{ message->egress.address, sizeof(message->egress.address), "address" },
@@ -73,7 +78,7 @@ int event_message_check(const struct event_message *message, size_t size, struct
 	if (message->engine > ENGINE_SEATBELT || message->room > ROOM_UNSUPPORTED ||
 	    message->error_kind > ERROR_KIND_COUNT || message->exited.reason > EXIT_LOST ||
 	    message->exited.core_dumped > 1 || !egress_is_sound(&message->egress) ||
-	    message->reserved != 0)
+	    message->guard_action > GUARD_KILLED)
 		return error_set(err, ERR_BAD_FRAME, 0, "event of kind %u: a value out of range",
 				 message->kind);
 	return texts_check(message, err);

@@ -28,6 +28,10 @@ enum event_kind {
 	EVENT_EGRESS_DENIED,
 	EVENT_EGRESS_FAILED, /* allowed, but not to be reached */
 	EVENT_EGRESS_CLOSED, /* the end of one that was allowed */
+	EVENT_MASK_REPAIRED,    /* something hidden showed in a job for a moment */
+	EVENT_MASK_LOST,        /* the same, and the job was killed */
+	EVENT_NAME_PLANTED,     /* a protected name appeared while a job ran */
+	EVENT_GUARD_DOWN, /* what keeps masks in place died, and was replaced if it could be */
 	EVENT_KIND_COUNT,
 };
 
@@ -51,7 +55,8 @@ struct event_egress {
 
 /*
  * @time_ns  CLOCK_REALTIME
- * @detail   EVENT_PEER_REFUSED, _FAILED: why; _ROLE_DIED: which; _PLACEHOLDER_LEFT: the path, cut
+ * @detail   EVENT_PEER_REFUSED, _FAILED: why; _ROLE_DIED: which; _PLACEHOLDER_LEFT,
+ *          _MASK_*, _NAME_PLANTED: the path, cut
  */
 struct event_message {
 	uint32_t size; /* sizeof(struct event_message) */
@@ -67,7 +72,8 @@ struct event_message {
 	uint32_t suppressed;
 	uint32_t withheld;
 	uint32_t error_kind;
-	uint32_t reserved;
+	uint32_t guard_action; /* enum guard_action of _NAME_PLANTED */
+	uint64_t exposure_us;  /* of _MASK_REPAIRED: for how long, at most */
 	uint8_t args_hash[32];
 	uint8_t policy_digest[32];
 	struct exit_record exited;
@@ -75,6 +81,7 @@ struct event_message {
 	char profile[LIMIT_NAME_BYTES];
 	char command[LIMIT_NAME_BYTES];
 	char label[LIMIT_LABEL_BYTES];
+	char kept_as[LIMIT_LEAF_BYTES + 1]; /* of _NAME_PLANTED */
 	char detail[1024];
 };
 

@@ -62,6 +62,8 @@ size_t link_message_size(enum link_kind kind)
 		return SIZE_WITH(link_message, entry);
 	case LINK_STATUS:
 		return SIZE_WITH(link_message, status);
+	case LINK_JOB_GUARD:
+		return SIZE_WITH(link_message, guard);
 	case LINK_JOB_OPENED:
 	case LINK_DONE:
 		return SIZE_BARE(link_message);
@@ -82,6 +84,13 @@ size_t report_message_size(enum report_kind kind)
 		return SIZE_WITH(report_message, failure);
 	case REPORT_EXITED:
 		return SIZE_WITH(report_message, exited);
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+		return SIZE_WITH(report_message, guard);
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
+		return SIZE_WITH(report_message, done);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
 	case REPORT_BUILT:
@@ -111,6 +120,25 @@ static int range_check(uint64_t value, uint64_t min, uint64_t max, const char *w
 				 (unsigned long long)value, (unsigned long long)min,
 				 (unsigned long long)max);
 	return 0;
+}
+
+static int guard_check(const struct report_guard *guard, bool appeared, struct error *err)
+{
+	uint64_t action_max = appeared ? GUARD_KILLED : 0;
+	int r = range_check(guard->job, 1, UINT64_MAX, "job", err);
+
+	if (r == 0)
+		r = range_check(guard->action, appeared ? GUARD_REPORTED : 0, action_max,
+				"guard action", err);
+	if (r == 0)
+		r = range_check(guard->reserved, 0, 0, "reserved", err);
+	if (r == 0)
+		r = TEXT_CHECK(guard->kept_as, "kept_as", err);
+	if (r == 0)
+		r = TEXT_CHECK(guard->path, "path", err);
+	if (r == 0 && (guard->path[0] != '/' || strchr(guard->kept_as, '/')))
+		return error_set(err, ERR_BAD_FRAME, 0, "what a guard tells names no place");
+	return r;
 }
 
 static int failure_check(const struct failure *failure, struct error *err)
@@ -347,6 +375,12 @@ int link_message_check(const struct link_message *message, size_t size, struct e
 		return entry_check(&message->u.entry, err);
 	case LINK_STATUS:
 		return range_check(message->u.status.recorder_up, 0, 1, "recorder_up", err);
+	case LINK_JOB_GUARD:
+		r = range_check(message->u.guard.kind, GUARD_NEWS_REPAIRED, GUARD_NEWS_APPEARED,
+				"guard news", err);
+		return r < 0 ? r
+			     : guard_check(&message->u.guard.what,
+					   message->u.guard.kind == GUARD_NEWS_APPEARED, err);
 	case LINK_JOB_OPENED:
 	case LINK_JOB_UP:
 	case LINK_DONE:
@@ -373,6 +407,13 @@ int report_message_check(const struct report_message *message, size_t size, stru
 		return failure_check(&message->u.failure, err);
 	case REPORT_EXITED:
 		return exit_record_check(&message->u.exited, err);
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+		return guard_check(&message->u.guard, message->kind == REPORT_NAME_APPEARED, err);
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
+		return range_check(message->u.done.number, 1, UINT64_MAX, "number", err);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
 	case REPORT_BUILT:
@@ -415,6 +456,9 @@ static const char *const exit_reason_names[] = { "unknown", "exited", "signaled"
 static const char *const daemon_mode_names[] = { "unknown", "system", "user", "root" };
 static const char *const job_state_names[] = { "unknown", "open", "starting", "running", "ending" };
 
+static const char *const guard_action_names[] = { "unknown", "reported", "quarantined", "left",
+						  "killed" };
+
 #define NAME_OF(names, value) \
 	((size_t)(value) < ARRAY_SIZE(names) ? (names)[(size_t)(value)] : "unknown")
 
@@ -452,6 +496,11 @@ const char *exit_reason_name(enum exit_reason reason)
 const char *daemon_mode_name(enum daemon_mode mode)
 {
 	return NAME_OF(daemon_mode_names, mode);
+}
+
+const char *guard_action_name(enum guard_action action)
+{
+	return NAME_OF(guard_action_names, action);
 }
 
 const char *job_state_name(enum job_state state)

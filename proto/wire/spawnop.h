@@ -9,6 +9,7 @@
  *	broker  --pipe---->  fsboxd	struct op_message	no descriptors possible
  *	fsboxd  --socket-->  broker	struct link_message	descriptors that fsboxd made or accepted
  *	builder, init --pipe--> fsboxd	struct report_message	no descriptors possible
+ *	guard   --pipe---->  fsboxd	struct report_message	no descriptors possible
  *	fsboxd  --pipe---->  builder, init	one GO byte for each thing announced
  *	broker  --socket-->  init	struct start_message	the client's descriptors
  *	init    --socket-->  broker	struct report_message	init's own pidfd
@@ -146,6 +147,7 @@ enum link_kind {
 	LINK_DONE,
 	LINK_ERROR,
 	LINK_STATUS,
+	LINK_JOB_GUARD, /* what the job's guard did */
 	LINK_KIND_COUNT,
 };
 
@@ -214,6 +216,41 @@ struct link_status {
 	uint32_t engines;
 };
 
+/* What was done about a protected name that appeared. */
+enum guard_action {
+	GUARD_REPORTED = 1, /* nothing */
+	GUARD_QUARANTINED,  /* it was renamed */
+	GUARD_LEFT,         /* it could not be renamed: the job was killed */
+	GUARD_KILLED,       /* it was renamed and the job killed */
+};
+
+const char *guard_action_name(enum guard_action action); /* "reported" ... */
+
+/*
+ * What a guard tells (REPORT_MASK_*, REPORT_NAME_APPEARED), and the broker hears of it.
+ *
+ * @exposure_us  REPORT_MASK_REPAIRED: for how long it was open at most; else 0
+ * @action       REPORT_NAME_APPEARED: enum guard_action, else 0
+ * @kept_as      the name in quarantine, in the same directory as path or, where path is an entry of
+ *               a directory that stays, beside that; else empty
+ */
+struct report_guard {
+	uint64_t job;
+	uint64_t exposure_us;
+	uint32_t action;
+	uint32_t reserved;
+	char kept_as[LIMIT_LEAF_BYTES + 1];
+	char path[LIMIT_PATH_BYTES + 1];
+};
+
+enum guard_news_kind { GUARD_NEWS_REPAIRED = 1, GUARD_NEWS_LOST, GUARD_NEWS_APPEARED };
+
+struct link_guard_news {
+	uint32_t kind; /* enum guard_news_kind */
+	uint32_t reserved;
+	struct report_guard what;
+};
+
 struct link_message {
 	uint32_t size; /* of the whole message: link_message_size(kind) */
 	uint32_t kind; /* enum link_kind */
@@ -228,6 +265,7 @@ struct link_message {
 		struct exit_record ended;
 		struct link_job_entry entry;
 		struct link_status status;
+		struct link_guard_news guard;
 	} u;
 };
 
@@ -244,6 +282,11 @@ enum report_kind {
 	REPORT_FAILED,                 /* nothing was run, nothing is left */
 	REPORT_EXITED,                 /* nothing runs any more */
 	REPORT_BUILT, /* a template stands ready; waits for a GO byte while fsboxd takes it */
+	REPORT_MASK_REPAIRED, /* guard: path was open to job for a moment, and is not any more */
+	REPORT_MASK_LOST, /* guard: it cannot be closed again, or must not: the job was killed */
+	REPORT_NAME_APPEARED, /* guard: a protected name that was not there */
+	REPORT_GUARD_WATCHES, /* guard: it is ready for jobs with this plan */
+	REPORT_GUARD_DONE,    /* guard: nothing more comes about this job, which is over */
 	REPORT_KIND_COUNT,
 };
 
@@ -266,6 +309,11 @@ struct report_placeholder {
 	char path[LIMIT_PATH_BYTES + 1];
 };
 
+/* The plan that is watched, the job that is done. */
+struct report_guard_done {
+	uint64_t number;
+};
+
 struct report_message {
 	uint32_t size; /* of the whole message: report_message_size(kind) */
 	uint32_t kind; /* enum report_kind */
@@ -273,6 +321,8 @@ struct report_message {
 		struct report_placeholder placeholder;
 		struct failure failure;
 		struct exit_record exited;
+		struct report_guard guard;
+		struct report_guard_done done;
 	} u;
 };
 

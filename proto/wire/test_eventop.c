@@ -63,7 +63,8 @@ static void values_and_texts(void **state)
 	REFUSED(message.error_kind = ERROR_KIND_COUNT + 1);
 	REFUSED(message.exited.reason = EXIT_LOST + 1);
 	REFUSED(message.exited.core_dumped = 2);
-	REFUSED(message.reserved = 1);
+	REFUSED(message.guard_action = GUARD_KILLED + 1);
+	REFUSED(memset(message.kept_as, 0x61, sizeof(message.kept_as)));
 	REFUSED(memset(message.profile, 'x', sizeof(message.profile)));
 	REFUSED(memset(message.command, 'x', sizeof(message.command)));
 	REFUSED(memset(message.label, 'x', sizeof(message.label)));

@@ -39,6 +39,11 @@ static struct link_message link_good(enum link_kind kind)
 		message.u.ended.reason = EXIT_EXITED;
 	if (kind == LINK_JOB_ENTRY)
 		message.u.entry.state = JOB_OPEN;
+	if (kind == LINK_JOB_GUARD) {
+		message.u.guard.kind = GUARD_NEWS_REPAIRED;
+		message.u.guard.what.job = 1;
+		message.u.guard.what.path[0] = '/';
+	}
 	return message;
 }
 
@@ -53,6 +58,14 @@ static struct report_message report_good(enum report_kind kind)
 		message.u.failure.kind = ERR_SETUP_FAILED;
 	if (kind == REPORT_EXITED)
 		message.u.exited.reason = EXIT_LOST;
+	if (kind >= REPORT_MASK_REPAIRED && kind <= REPORT_NAME_APPEARED) {
+		message.u.guard.job = 1;
+		message.u.guard.path[0] = '/';
+	}
+	if (kind == REPORT_NAME_APPEARED)
+		message.u.guard.action = GUARD_REPORTED;
+	if (kind == REPORT_GUARD_WATCHES || kind == REPORT_GUARD_DONE)
+		message.u.done.number = 1;
 	return message;
 }
 
@@ -250,6 +263,25 @@ static void placeholders(void **state)
 	REFUSED(report, REPORT_PLACEHOLDER_SKIPPED, message.u.placeholder.parent.reserved = 1);
 }
 
+static void R27_what_a_guard_says(void **state)
+{
+	(void)state;
+	REFUSED(report, REPORT_MASK_REPAIRED, message.u.guard.job = 0);
+	REFUSED(report, REPORT_MASK_REPAIRED, message.u.guard.action = GUARD_REPORTED);
+	REFUSED(report, REPORT_MASK_REPAIRED, message.u.guard.path[0] = 'x');
+	REFUSED(report, REPORT_MASK_LOST, message.u.guard.reserved = 1);
+	REFUSED(report, REPORT_MASK_LOST, FILL(guard.path));
+	REFUSED(report, REPORT_NAME_APPEARED, FILL(guard.kept_as));
+	REFUSED(report, REPORT_NAME_APPEARED, memcpy(message.u.guard.kept_as, "a/b", 4));
+	REFUSED(report, REPORT_NAME_APPEARED, message.u.guard.action = 0);
+	REFUSED(report, REPORT_NAME_APPEARED, message.u.guard.action = GUARD_KILLED + 1);
+	TAKEN(report, REPORT_NAME_APPEARED, message.u.guard.action = GUARD_KILLED);
+	REFUSED(report, REPORT_GUARD_DONE, message.u.done.number = 0);
+	REFUSED(link, LINK_JOB_GUARD, message.u.guard.kind = 0);
+	REFUSED(link, LINK_JOB_GUARD, message.u.guard.kind = GUARD_NEWS_APPEARED);
+	REFUSED(link, LINK_JOB_GUARD, FILL(guard.what.path));
+}
+
 static void start_descriptors(void **state)
 {
 	struct start_message message = { .size = sizeof(message),
@@ -333,6 +365,7 @@ int main(void)
 		cmocka_unit_test(link_values),
 		cmocka_unit_test(exit_records),
 		cmocka_unit_test(placeholders),
+		cmocka_unit_test(R27_what_a_guard_says),
 		cmocka_unit_test(start_descriptors),
 		cmocka_unit_test(names),
 		cmocka_unit_test(failures_keep_kind_errno_and_text),

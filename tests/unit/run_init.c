@@ -281,6 +281,11 @@ static void note(struct run *run, struct run_side *side, const struct report_mes
 		side->exited = true;
 		side->record = message->u.exited;
 		return;
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}
