@@ -29,6 +29,16 @@ struct builder_net {
 };
 
 /*
+ * What a native job tells its guard (guard.h) before it gives up what it takes: @order_fd -1: there is none.
+ */
+struct builder_guard {
+	int order_fd;
+	uint64_t plan;
+	uint64_t job;
+	uint32_t flags; /* enum guard_flags */
+};
+
+/*
  * All borrowed; the child owns its copies after fork.
  *
  * @plan          verified
@@ -69,6 +79,7 @@ struct builder_input {
 	const struct inherit *inherit;
 	struct native_shared *shared;
 	struct native_namespaces namespaces;
+	struct builder_guard guard;
 };
 
 /* Whether init has anything to hand to fsbox-egress. */

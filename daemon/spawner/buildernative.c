@@ -16,13 +16,15 @@
 #include "daemon/spawner/init.h"
 #include "daemon/spawner/native.h"
 #include "daemon/spawner/report.h"
+#include "proto/wire/guardop.h"
 
 /* ---- a job ---------------------------------------------------------------------------- */
 
-/* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
-#define NATIVE_FD_USER (INIT_FD_EGRESS + 1)
-#define NATIVE_FD_MOUNT (INIT_FD_EGRESS + 2)
-#define NATIVE_FD_SET (INIT_FD_EGRESS + 3)
+/* Descriptors of a native job besides INIT_FD_*: its guard's orders, and namespaces to enter. */
+#define NATIVE_FD_GUARD (INIT_FD_EGRESS + 1)
+#define NATIVE_FD_USER (INIT_FD_EGRESS + 2)
+#define NATIVE_FD_MOUNT (INIT_FD_EGRESS + 3)
+#define NATIVE_FD_SET (INIT_FD_EGRESS + 4)
 
 static int native_place(struct builder *builder, const struct native_set *set, struct error *err)
 {
@@ -38,6 +40,7 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 		{ input->channel_fd, INIT_FD_CHANNEL },
 		{ dev_fd, INIT_FD_DEV },
 		{ builder_has_egress(input) ? input->egress_fd : -1, INIT_FD_EGRESS },
+		{ input->guard.order_fd, NATIVE_FD_GUARD },
 		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
 		{ set->net_fd, NATIVE_FD_SET },
@@ -55,10 +58,44 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 }
 
 /*
+ * Tell the guard where this job's mounts are. *RET_END_FD, to be closed when nothing runs any more, is how
+ * it knows of the end; -1 where there is no guard.
+ */
+static int enrol(const struct builder_guard *guard, int *ret_end_fd, struct error *err)
+{
+	AUTO(auto_close) int mount_ns_fd = -1;
+	AUTO(auto_close) int end_read = -1;
+	AUTO(auto_close) int end_write = -1;
+	struct guard_order order;
+	int ends[2];
+	int fds[GUARD_ORDER_FDS];
+
+	*ret_end_fd = -1;
+	if (guard->order_fd < 0)
+		return 0;
+	mount_ns_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (mount_ns_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "prepare for the guard");
+	end_read = fds[1] = ends[0];
+	end_write = ends[1];
+	fds[0] = mount_ns_fd;
+	guard_order_init(&order, GUARD_ORDER_JOB);
+	order.plan = guard->plan;
+	order.job = guard->job;
+	order.flags = guard->flags;
+	/* To fsboxd a guard that went down is one more reason to begin again. */
+	if (guard_order_send(NATIVE_FD_GUARD, &order, fds, true, err) < 0)
+		return error_set(err, ERR_PATH_NOT_FOUND, 0, "the guard of this user is gone");
+	(void)close(NATIVE_FD_GUARD);
+	*ret_end_fd = steal_fd(&end_write);
+	return 0;
+}
+
+/*
  * Holds: our own descriptors; in system mode the peer's ids and what mounting takes, in user mode nothing
  * outside and everything inside a user namespace. Init gives that up before it reads a byte.
  */
-static int native_enter_job(struct builder *builder, struct error *err)
+static int native_enter_job(struct builder *builder, int *ret_end_fd, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	struct native_input native = {
@@ -87,6 +124,9 @@ static int native_enter_job(struct builder *builder, struct error *err)
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
 	    syscall(SYS_close_range, (unsigned int)NATIVE_FD_USER, ~0u, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "shut the job");
+	r = enrol(&input->guard, ret_end_fd, err);
+	if (r < 0)
+		return r;
 	/* Init, if it were ever taken over, could make other jobs of this template believe it. */
 	if (munmap(input->shared, native_shared_bytes(input->plan)) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "let go what templates share");
@@ -120,13 +160,14 @@ _Noreturn void builder_run_native(struct builder *builder)
 	struct buf setup = BUF_INIT(LIMIT_PLAN_BYTES);
 	struct error err = ERROR_INIT;
 	const struct builder_input *input = builder->input;
+	int end_fd = -1;
 	int r = 0;
 
 	builder->plan = *input->plan;
 	builder->inherit = *input->inherit;
 	r = native_leave_host(builder, &err);
 	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
-	    (r = native_enter_job(builder, &err)) == 0 &&
+	    (r = native_enter_job(builder, &end_fd, &err)) == 0 &&
 	    (r = builder_encode_setup(builder, &setup, &err)) == 0) {
 		const struct init_input init = {
 			.report_fd = INIT_FD_REPORT,
@@ -134,6 +175,7 @@ _Noreturn void builder_run_native(struct builder *builder)
 			.channel_fd = INIT_FD_CHANNEL,
 			.dev_fd = INIT_FD_DEV,
 			.egress_fd = builder_has_egress(input) ? INIT_FD_EGRESS : -1,
+			.guard_fd = end_fd,
 			.setup = setup.data,
 			.setup_bytes = setup.size,
 		};

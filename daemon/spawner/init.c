@@ -46,6 +46,7 @@ struct init {
 	int report_fd;
 	int go_fd;
 	int channel_fd;
+	int guard_fd;
 	int signal_fd;
 	int null_fd;
 	int lifeline_fd;
@@ -440,6 +441,9 @@ static _Noreturn void init_end(const struct init *init, int status)
 	int64_t ended_ms = now_ms();
 
 	kill_everything(init);
+	/* Whatever it planted is there by now. */
+	if (init->guard_fd >= 0)
+		(void)close(init->guard_fd);
 	(void)getrusage(RUSAGE_CHILDREN, &usage);
 
 	report_begin(&message, REPORT_EXITED);
@@ -538,6 +542,7 @@ _Noreturn void init_run(const struct init_input *input)
 		.report_fd = input->report_fd,
 		.go_fd = input->go_fd,
 		.channel_fd = input->channel_fd,
+		.guard_fd = input->guard_fd,
 		.signal_fd = -1,
 		.null_fd = -1,
 		.lifeline_fd = -1,

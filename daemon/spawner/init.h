@@ -33,6 +33,7 @@
  * @dev_fd                          O_PATH descriptor of the host's /dev, see landlock.h; or -1; likewise
  * @egress_fd                       to fsbox-egress, where @setup says that listeners go there; kept for
  *                                  as long as the job lives; else -1
+ * @guard_fd                        closed when nothing but pid 1 is left, before that is reported; or -1
  * @setup, @setup_bytes             checked with setup_check(); borrowed
  */
 struct init_input {
@@ -41,6 +42,7 @@ struct init_input {
 	int channel_fd;
 	int dev_fd;
 	int egress_fd;
+	int guard_fd;
 	const void *setup;
 	size_t setup_bytes;
 };

@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 		.channel_fd = INIT_FD_CHANNEL,
 		.dev_fd = INIT_FD_DEV,
 		.egress_fd = INIT_FD_EGRESS,
+		.guard_fd = -1,
 	};
 	struct report_message message;
 	struct error err = ERROR_INIT;

@@ -71,6 +71,7 @@ static void job_free(struct job *job)
 	template_leave(job);
 	jobnet_end(job);
 	jobnet_settled(job);
+	guardlink_end(job);
 	if (job->peer_pidfd >= 0)
 		(void)close(job->peer_pidfd);
 	if (job->plan_fd >= 0)
@@ -460,6 +461,10 @@ void job_finish(struct job *job)
 	struct error err = ERROR_INIT;
 	size_t count = 0;
 
+	if (job->started && guardlink_wait(job)) {
+		job->ended = true;
+		return;
+	}
 	job->over = true;
 	job->state = JOB_ENDING;
 	loop_disarm(&job->spawner->loop, &job->timer);
@@ -476,6 +481,17 @@ void job_finish(struct job *job)
 	}
 	free(gone);
 	job_done(job);
+}
+
+void job_guarded(struct job *job)
+{
+	if (!job->guarded.waiting)
+		return;
+	job->guarded.waiting = false;
+	if (job->ended)
+		job_finish(job);
+	else if (job->exited && ledger_count(job->spawner->ledger) == 0)
+		job_tell_end(job);
 }
 
 void job_fail(struct job *job, enum error_kind kind, const char *stage, const char *format, ...)

@@ -23,6 +23,7 @@
 #include "common/error.h"
 #include "daemon/identity.h"
 #include "daemon/spawner/child.h"
+#include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/jobnet.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/reportin.h"
@@ -55,6 +56,8 @@ struct template;
  * @template      native: waited for, or entered by a leader that is not pid 1 yet
  * @leader_is_pid1  native, but in user mode
  * @net           what fsbox-egress serves it
+ * @guarded      native: what its guard has to do with it
+ * @ended        over but for what its guard has to say
  * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
 struct job {
@@ -99,6 +102,8 @@ struct job {
 	struct template *template;
 	struct job *next_waiter; /* template.waiters */
 	bool leader_is_pid1;
+	struct guard_share guarded;
+	bool ended;
 	bool stale;
 	unsigned int rebuilds;
 	struct job *next; /* spawner.jobs[] */
@@ -133,6 +138,9 @@ void job_share_placeholders(const struct job *job, const struct plan *plan);
 
 /* Native: nothing is left of a start that found its template stale; begin again with a new one. */
 void job_restart(struct job *job);
+
+/* Its guard has said all that there is to say. */
+void job_guarded(struct job *job);
 
 /* Not wanted any more: it has not been started, or not got anything of the client's. Tells nobody. */
 void job_abandon(struct job *job);

@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
+#include "daemon/spawner/enginewords.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/inherit.h"
 #include "daemon/spawner/netpool.h"
@@ -21,9 +22,6 @@
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
 #include "daemon/spawner/template.h"
-
-/* What an engine may say on stderr; it cannot make the file longer. */
-#define STDERR_BYTES 4096
 
 /* Reads of one job's reports before others have their turn. */
 #define READS_PER_TURN 8
@@ -255,6 +253,7 @@ static void take_up(struct job *job)
 	}
 	job->up = true;
 	settled(job);
+	guardlink_up(job);
 	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
 	message.u.up.pid = job->pid1;
 	brokerlink_send_take(job->broker, &message, NULL, 0);
@@ -293,7 +292,7 @@ static void take_exited(struct job *job, const struct exit_record *record)
 	 * Everybody else is dead and reaped: how pid 1 and its namespaces go is of no interest to
 	 * those who wait. Placeholders are: they go first.
 	 */
-	if (ledger_count(job->spawner->ledger) == 0)
+	if (ledger_count(job->spawner->ledger) == 0 && !guardlink_wait(job))
 		job_tell_end(job);
 
 	/* Pid 1 has nothing left to do but to go. */
@@ -316,6 +315,11 @@ static bool may_report(const struct job *job, enum report_kind kind)
 	case REPORT_EXITED:
 		return job->started && !job->exited;
 	case REPORT_BUILT:
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -351,8 +355,6 @@ static void take_report(struct job *job, const struct report_message *report)
 	case REPORT_STARTED:
 		take_started(job);
 		break;
-	case REPORT_BUILT: /* only templates are */
-		break;
 	case REPORT_FAILED:
 		job->failure = report->u.failure;
 		job->failed = true;
@@ -362,6 +364,12 @@ static void take_report(struct job *job, const struct report_message *report)
 	case REPORT_EXITED:
 		take_exited(job, &report->u.exited);
 		break;
+	case REPORT_BUILT: /* a template's or a guard's, see may_report() */
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -419,13 +427,9 @@ static int leader_main(void *arg)
 
 static void fail_with_engine_words(struct job *job, int status)
 {
-	char words[QUOTE_BYTES] = "";
-	ssize_t length =
-		job->stderr_fd < 0 ? 0 : pread(job->stderr_fd, words, sizeof(words) - 1, 0);
+	char words[ENGINEWORDS_BYTES];
 
-	words[length > 0 ? length : 0] = '\0';
-	for (size_t end = strlen(words); end > 0 && words[end - 1] == '\n'; end--)
-		words[end - 1] = '\0';
+	enginewords_read(job->stderr_fd, words);
 	job_fail(job, ERR_SETUP_FAILED, engine_name((enum engine_kind)job->start.engine),
 		 "ended with wait status %d, saying %s", status, quote(words).text);
 }
@@ -462,16 +466,6 @@ static void look_for_end(struct job *job)
 	job_finish(job);
 }
 
-static int engine_stderr(struct error *err)
-{
-	AUTO(auto_close) int fd = memfd_create("fsbox-stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, STDERR_BYTES) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "memfd for the engine's messages");
-	return steal_fd(&fd);
-}
-
 static int start_leader(struct job *job, struct builder_input *input, struct error *err)
 {
 	struct spawner *spawner = job->spawner;
@@ -486,6 +480,9 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err);
 	if (r < 0)
 		return r;
+	guardlink_begin(job, job->template->guard, &input->guard);
+	if (job->template->guard && input->guard.order_fd < 0)
+		return error_set(err, ERR_SYSTEM, 0, "the user's guard does not run");
 	if (input->plan->net != NET_HOST)
 		(void)netpool_take(&spawner->netpool, &set);
 	input->inherit = &inherit;
@@ -547,7 +544,7 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 
 	reportin_init_take(&job->report, our_report_fd, on_message, job);
 	if (r < 0 || (r = child_pipe(&their_go_fd, &job->go_fd, CHILD_PIPE_WRITE_OURS, err)) < 0 ||
-	    (!job->template && (r = job->stderr_fd = engine_stderr(err)) < 0))
+	    (!job->template && (r = job->stderr_fd = enginewords_new(err)) < 0))
 		goto fail;
 	r = loop_add(&spawner->loop, &job->report_source, job->report.fd, EPOLLIN, on_report, job,
 		     err);

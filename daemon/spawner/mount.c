@@ -381,23 +381,6 @@ static int build_op(struct mount_work *work, const struct plan_op *op, struct er
 	return error_set(err, ERR_SETUP_FAILED, 0, "unknown operation %d", (int)op->kind);
 }
 
-/* A detached, read-only tmpfs with an unreadable directory "d" and an unreadable file "f". */
-static int make_masks(struct mount_work *work, struct error *err)
-{
-	AUTO(auto_close) int file = -1;
-
-	work->masks_fd = mountapi_new_tmpfs("0755", MOUNT_ATTR_NOEXEC);
-	if (work->masks_fd < 0 || mkdirat(work->masks_fd, "d", 0) < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "source of masks");
-	file = openat(work->masks_fd, "f", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
-	if (file < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "source of masks");
-	auto_close(&file);
-	if (mountapi_restrict(work->masks_fd, "", MOUNT_ATTR_RDONLY, 0) < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "seal the source of masks");
-	return 0;
-}
-
 /*
  * The new root, a tmpfs or a copy of the host's tree, is attached on top of "/": look-ups begin at the
  * root this process has, below it, so nothing of the host is hidden while sources are opened.
@@ -475,7 +458,7 @@ int mount_build(const struct plan *plan, const struct mount_options *options, st
 	int result = mount_work_find_staged(&work, err);
 
 	if (result == 0)
-		result = make_masks(&work, err);
+		result = mount_work_make_masks(&work.masks_fd, err);
 	if (result == 0)
 		result = begin_root(&work, err);
 	for (size_t i = 0; result == 0 && i < plan->count; i++) {

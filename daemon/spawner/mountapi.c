@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -64,7 +65,13 @@ struct listmount_request {
 	uint32_t spare;
 	uint64_t mnt_id;
 	uint64_t param;
+	uint64_t mnt_ns_id; /* Linux 6.11; 0: ours */
 };
+
+/* Without the namespace, which a kernel from before that would refuse. */
+#define LISTMOUNT_REQUEST_OURS offsetof(struct listmount_request, mnt_ns_id)
+
+#define GET_MNTNS_ID _IOR(0xb7, 0x5, uint64_t) /* NS_GET_MNTNS_ID */
 
 static long list_mounts(struct listmount_request *request, uint64_t *ret_ids, size_t count)
 {
@@ -113,7 +120,7 @@ static int count_by_mountinfo(int proc_fd, size_t *ret_count, struct error *err)
 
 int mountapi_count(int begun_fd, size_t *ret_count, struct error *err)
 {
-	struct listmount_request request = { .size = sizeof(request), .mnt_id = UINT64_MAX };
+	struct listmount_request request = { .size = LISTMOUNT_REQUEST_OURS, .mnt_id = UINT64_MAX };
 	uint64_t ids[512];
 	size_t total = 0;
 
@@ -124,6 +131,34 @@ int mountapi_count(int begun_fd, size_t *ret_count, struct error *err)
 
 		if (got < 0)
 			return error_set(err, ERR_SYSTEM, errno, "listmount");
+		total += (size_t)got;
+		if ((size_t)got < ARRAY_SIZE(ids))
+			break;
+		request.param = ids[got - 1];
+	}
+	*ret_count = total;
+	return 0;
+}
+
+int mountapi_list_of(int ns_fd, size_t *ret_count, uint64_t *ret_first, uint64_t *ret_last)
+{
+	struct listmount_request request = { .size = sizeof(request), .mnt_id = UINT64_MAX };
+	uint64_t ids[512];
+	size_t total = 0;
+
+	if (ioctl(ns_fd, GET_MNTNS_ID, &request.mnt_ns_id) < 0)
+		return -1;
+	for (;;) {
+		long got = list_mounts(&request, ids, ARRAY_SIZE(ids));
+
+		if (got < 0)
+			return -1;
+		for (long i = 0; i < got; i++) {
+			if (total == 0 && i == 0)
+				*ret_first = *ret_last = ids[0];
+			*ret_first = ids[i] < *ret_first ? ids[i] : *ret_first;
+			*ret_last = ids[i] > *ret_last ? ids[i] : *ret_last;
+		}
 		total += (size_t)got;
 		if ((size_t)got < ARRAY_SIZE(ids))
 			break;

@@ -40,4 +40,10 @@ int mountapi_restrict(int fd, const char *path, uint64_t attributes, unsigned in
 int mountapi_count_begin(int *ret_fd, struct error *err);
 int mountapi_count(int begun_fd, size_t *ret_count, struct error *err);
 
+/*
+ * The mounts of the namespace NS_FD: how many, and between which numbers (STATX_MNT_ID_UNIQUE) theirs
+ * are. -1 with errno where the kernel cannot tell (before 6.11).
+ */
+int mountapi_list_of(int ns_fd, size_t *ret_count, uint64_t *ret_first, uint64_t *ret_last);
+
 #endif

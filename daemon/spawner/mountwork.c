@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,24 @@ void mount_work_deinit(struct mount_work *work)
 	auto_close(&work->masks_fd);
 	free(work->own_devs);
 	free(work->staged);
+}
+
+int mount_work_make_masks(int *ret_fd, struct error *err)
+{
+	AUTO(auto_close) int masks = mountapi_new_tmpfs("0755", MOUNT_ATTR_NOEXEC);
+	AUTO(auto_close) int file = -1;
+
+	if (masks < 0 || mkdirat(masks, "d", 0) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "source of masks");
+	file = openat(masks, "f", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
+	if (file < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "source of masks");
+	auto_close(&file);
+	file = -1;
+	if (mountapi_restrict(masks, "", MOUNT_ATTR_RDONLY, 0) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "seal the source of masks");
+	*ret_fd = steal_fd(&masks);
+	return 0;
 }
 
 bool mount_work_is_fresh(const struct plan_op *op)

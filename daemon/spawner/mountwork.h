@@ -62,6 +62,12 @@ struct mount_work {
 
 void mount_work_deinit(struct mount_work *work);
 
+/*
+ * A detached, read-only tmpfs with an unreadable directory "d" and an unreadable file "f". The descriptor
+ * is the caller's. Fails with ERR_SETUP_FAILED.
+ */
+int mount_work_make_masks(int *ret_fd, struct error *err);
+
 /* Carried out by each job for itself, not by the template. */
 bool mount_work_is_fresh(const struct plan_op *op);
 

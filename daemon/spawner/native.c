@@ -324,7 +324,8 @@ static int fork_pid1(struct error *err)
 		return error_set(err, ERR_SETUP_FAILED, errno, "fork");
 	if (pid == 0)
 		return 0;
-	/* Nothing of the job's may be held open here. */
+	/* Nothing of the job's may be held open here; its mounts can be found by this process (guardlink.c). */
+	(void)prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L);
 	(void)syscall(SYS_close_range, 0u, ~0u, 0);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

@@ -85,6 +85,7 @@ static void on_signal(uint32_t events, void *arg)
 		switch (info.ssi_signo) {
 		case SIGCHLD:
 			children_reap(&spawner->children);
+			guardlinks_check(spawner);
 			break;
 		case SIGHUP:
 			reload(spawner);
@@ -448,6 +449,7 @@ void spawner_deinit(struct spawner *spawner)
 	/* Closing the links tells the brokers: they see their jobs through and end. */
 	jobs_deinit(spawner);
 	templates_deinit(&spawner->templates);
+	guardlinks_deinit(spawner);
 	netpool_deinit(&spawner->netpool);
 	egresslink_deinit(&spawner->egress);
 	brokerlinks_deinit(spawner);

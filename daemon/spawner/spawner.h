@@ -21,6 +21,7 @@
 #include "daemon/spawner/closing.h"
 #include "daemon/spawner/config.h"
 #include "daemon/spawner/egresslink.h"
+#include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/ledger.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/netpool.h"
@@ -68,6 +69,7 @@ struct spawner {
 	struct closing closing;
 	struct templates templates;
 	struct netpool netpool;
+	struct guardlinks guards;
 
 	int lock_fd;
 	int socket_lock_fd;

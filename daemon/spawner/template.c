@@ -12,6 +12,7 @@
 #include "common/scope.h"
 #include "daemon/log.h"
 #include "daemon/spawner/builder.h"
+#include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
@@ -32,6 +33,7 @@ static void template_free(struct template *template)
 	/* One that is not through by now hangs, or was given up. */
 	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template", 0);
 	templatemem_deinit(&template->mem);
+	guardlink_plan_release(template->guard);
 	free(template);
 }
 
@@ -144,24 +146,15 @@ static void send_go(struct template *template)
 	(void)!write(template->go_fd, "G", 1);
 }
 
-static void take_built(struct template *template)
+/* Its namespace is there and its guard watches: whoever waits may begin. */
+static void become_ready(struct template *template)
 {
-	struct spawner *spawner = template->spawner;
-
-	template->mount_ns_fd =
-		nsfd_open(template->builder.pidfd, template->builder.pid, NSFD_MOUNT);
-	if (template->mount_ns_fd < 0) {
-		template_fail_text(template, ERR_SYSTEM, "the builder's mount namespace is gone");
+	if (template->state != TEMPLATE_BUILDING || !template->built ||
+	    (template->guard && !guardlink_ready(template->guard)))
 		return;
-	}
 	template->state = TEMPLATE_READY;
 	template->used_ms = loop_now_ms();
-	send_go(template);
-	auto_close(&template->go_fd);
-	template->go_fd = -1;
-	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
-		   LIMIT_TEARDOWN_MS);
-	loop_disarm(&spawner->loop, &template->timer);
+	loop_disarm(&template->spawner->loop, &template->timer);
 	template->users++; /* ours: a job's failure may drop the template */
 	while (template->waiters) {
 		struct job *job = template->waiters;
@@ -174,6 +167,25 @@ static void take_built(struct template *template)
 		template_drop(template, "outdated while it was built");
 	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
 		template_free(template);
+}
+
+static void take_built(struct template *template)
+{
+	struct spawner *spawner = template->spawner;
+
+	template->mount_ns_fd =
+		nsfd_open(template->builder.pidfd, template->builder.pid, NSFD_MOUNT);
+	if (template->mount_ns_fd < 0) {
+		template_fail_text(template, ERR_SYSTEM, "the builder's mount namespace is gone");
+		return;
+	}
+	template->built = true;
+	send_go(template);
+	auto_close(&template->go_fd);
+	template->go_fd = -1;
+	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
+		   LIMIT_TEARDOWN_MS);
+	become_ready(template);
 }
 
 /* What the first job announced, everybody who waits relies on as well. */
@@ -230,7 +242,7 @@ static void on_message(const struct report_message *report, void *arg)
 {
 	struct template *template = arg;
 
-	if (template->state != TEMPLATE_BUILDING)
+	if (template->state != TEMPLATE_BUILDING || template->built)
 		return;
 	switch ((enum report_kind)report->kind) {
 	case REPORT_PLACEHOLDER_INTENT:
@@ -247,6 +259,11 @@ static void on_message(const struct report_message *report, void *arg)
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
 	case REPORT_EXITED:
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+	case REPORT_GUARD_WATCHES:
+	case REPORT_GUARD_DONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -265,7 +282,7 @@ static void on_report(uint32_t events, void *arg)
 		result = reportin_read(&template->report, &err);
 	if (result == REPORTIN_GARBAGE && template->state == TEMPLATE_BUILDING)
 		template_fail_text(template, ERR_SETUP_FAILED, err.message);
-	else if (result == REPORTIN_END && template->state == TEMPLATE_BUILDING)
+	else if (result == REPORTIN_END && !template->built)
 		template_fail_text(template, ERR_SETUP_FAILED, "the builder ended");
 	if (result == REPORTIN_GARBAGE || result == REPORTIN_END) {
 		loop_remove(&template->spawner->loop, &template->report_source);
@@ -438,7 +455,10 @@ int template_build(struct templates *templates, struct job *job, const void *byt
 	template = template_new(templates, &job->identity, bytes, byte_count, plan, err);
 	if (!template)
 		return -(int)ERR_NOMEM;
-	r = start_builder(template, err);
+	r = guardlink_plan(templates->spawner, &job->identity, plan, job->plan_fd, byte_count,
+			   &template->guard, err);
+	if (r == 0)
+		r = start_builder(template, err);
 	if (r < 0) {
 		template_free(template);
 		return r;
@@ -488,6 +508,43 @@ void templates_drop_placeholders(struct templates *templates, uid_t uid)
 		next = at->next;
 		if (at->placeholders && at->state == TEMPLATE_READY && at->identity.uid == uid)
 			template_drop(at, "its placeholders go");
+	}
+}
+
+void templates_guarded(struct templates *templates, const struct guard_plan *plan)
+{
+	for (struct template *at = templates->first; at; at = at->next) {
+		if (at->guard != plan)
+			continue;
+		become_ready(at);
+		return; /* plans are one template's, and that may be gone */
+	}
+}
+
+void templates_drop_guarded(struct templates *templates, const struct guard_plan *plan)
+{
+	for (struct template *at = templates->first; at; at = at->next) {
+		if (at->guard != plan || at->state != TEMPLATE_READY)
+			continue;
+		template_drop(at, "a mask was taken away from outside");
+		return;
+	}
+}
+
+void templates_guard_lost(struct templates *templates, const struct guardlink *link)
+{
+	struct template *at = templates->first;
+
+	while (at) {
+		if (!guardlink_owns(link, at->guard)) {
+			at = at->next;
+			continue;
+		}
+		if (at->state == TEMPLATE_READY)
+			template_drop(at, "its guard is gone");
+		else
+			template_fail_text(at, ERR_SETUP_FAILED, "the guard of this user is gone");
+		at = templates->first; /* what failed may have taken others along */
 	}
 }
 

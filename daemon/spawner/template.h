@@ -26,6 +26,8 @@
 #include "daemon/spawner/reportin.h"
 #include "daemon/spawner/templatemem.h"
 
+struct guard_plan;
+struct guardlink;
 struct job;
 struct spawner;
 
@@ -34,6 +36,8 @@ enum template_state { TEMPLATE_BUILDING = 1, TEMPLATE_READY, TEMPLATE_DROPPED };
 /*
  * @mem          its plan and what builder and jobs share
  * @users        jobs that hold on to it: waiting, or between fork and pid 1
+ * @guard        what keeps its jobs' masks in place; NULL: nothing must
+ * @built        the namespace is there; ready when the guard is too
  * @placeholders it masks at least one
  * @outdated     the host's mounts or the configuration changed while it was built: those that wait began
  *               before that, nobody else gets it
@@ -49,6 +53,8 @@ struct template
 	int mount_ns_fd;
 	size_t users;
 	uint64_t used_ms;
+	struct guard_plan *guard;
+	bool built;
 	bool placeholders;
 	bool outdated;
 
@@ -118,5 +124,14 @@ void templates_drop_all(struct templates *templates, const char *why);
 
 /* Placeholders of this user are about to be removed: templates that mask any go first. */
 void templates_drop_placeholders(struct templates *templates, uid_t uid);
+
+/* PLAN's guard is ready: so is its template, once it is built. */
+void templates_guarded(struct templates *templates, const struct guard_plan *plan);
+
+/* A job of PLAN lost a mask to somebody outside, and so did the template. */
+void templates_drop_guarded(struct templates *templates, const struct guard_plan *plan);
+
+/* LINK's guard is gone for good: nothing can be started that needs it. */
+void templates_guard_lost(struct templates *templates, const struct guardlink *link);
 
 #endif

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/guardlink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/scope.h"
+#include "daemon/log.h"
+#include "daemon/spawner/brokerlink.h"
+#include "daemon/spawner/builder.h"
+#include "daemon/spawner/guard.h"
+#include "daemon/spawner/guardplan.h"
+#include "daemon/spawner/job.h"
+#include "daemon/spawner/jobproc.h"
+#include "daemon/spawner/nsfd.h"
+#include "daemon/spawner/spawner.h"
+#include "daemon/spawner/stray.h"
+#include "daemon/spawner/template.h"
+#include "proto/wire/guardop.h"
+
+#ifndef P_PIDFD
+#define P_PIDFD 3 /* Linux 5.4 */
+#endif
+
+/* So many deaths in so long a time: somebody does not want to be guarded, and his jobs are ended. */
+#define DEATHS_MAX 5
+#define DEATHS_MS 60000
+
+/* Reads of one guard's reports before others have their turn. */
+#define READS_PER_TURN 16
+
+#define REPORT_PIPE_BYTES (256 << 10)
+
+/*
+ * A plan that a guard knows or is to know.
+ *
+ * @refs        templates and jobs
+ * @generation  of the guard that was told
+ * @watched     that one said that it is ready
+ */
+struct guard_plan {
+	struct guardlink *link;
+	uint64_t id;
+	int fd;
+	size_t bytes;
+	size_t refs;
+	uint64_t generation;
+	bool watched;
+	struct guard_plan *next; /* guardlinks.plans */
+};
+
+static int start(struct guardlink *link, struct error *err);
+
+/* ---- orders --------------------------------------------------------------------------- */
+
+/* One that does not take its orders is none. */
+static void order(struct guardlink *link, const struct guard_order *message, const int *fds)
+{
+	struct error err = ERROR_INIT;
+
+	if (link->order_fd < 0 || guard_order_send(link->order_fd, message, fds, false, &err) == 0)
+		return;
+	log_failure(&err, "guard of user %u", link->identity.uid);
+	child_signal(&link->child, SIGKILL);
+}
+
+static void order_plan(struct guard_plan *plan)
+{
+	struct guard_order message;
+
+	guard_order_init(&message, GUARD_ORDER_PLAN);
+	message.plan = plan->id;
+	message.plan_bytes = (uint32_t)plan->bytes;
+	plan->generation = plan->link->generation;
+	plan->watched = false;
+	order(plan->link, &message, &plan->fd);
+}
+
+static uint32_t flags_of(const struct spawner *spawner)
+{
+	const struct hostconf *conf = &spawner->config.host;
+
+	return (conf->on_unmask == ON_UNMASK_KILL ? GUARD_KILL_UNMASKED : 0) |
+	       (conf->on_plant == ON_PLANT_KILL ? GUARD_KILL_PLANTED : 0);
+}
+
+static bool is_guarded(const struct job *job, const struct guardlink *link)
+{
+	return job->guarded.plan && job->guarded.plan->link == link;
+}
+
+/* Hand JOB, which runs, to the guard that is there now. */
+static void order_job(struct job *job)
+{
+	const struct guard_plan *plan = job->guarded.plan;
+	const struct child *leader = &job->leader;
+	AUTO(auto_close) int ns_fd = -1;
+	struct guard_order message;
+	int fds[GUARD_ORDER_FDS];
+
+	job->guarded.generation = plan->link->generation;
+	/* In user mode pid 1 lets nobody look in; its parent stands in the same namespace. */
+	ns_fd = job->leader_is_pid1 ? nsfd_open(job->pid1_fd, job->pid1, NSFD_MOUNT)
+				    : nsfd_open(leader->pidfd, leader->pid, NSFD_MOUNT);
+	if (ns_fd < 0) {
+		log_write(LOG_ERROR, "job %llu cannot be guarded any more: %s",
+			  (unsigned long long)job->id, strerror(errno));
+		job->guarded.done = true;
+		job->killed = true;
+		jobproc_kill(job);
+		return;
+	}
+	guard_order_init(&message, GUARD_ORDER_JOB);
+	message.plan = plan->id;
+	message.job = job->id;
+	message.flags = flags_of(job->spawner);
+	message.pid = job->pid1;
+	fds[0] = ns_fd;
+	fds[1] = job->pid1_fd;
+	order(plan->link, &message, fds);
+}
+
+/* ---- reports -------------------------------------------------------------------------- */
+
+static void record(const struct job *job, enum event_kind kind, const struct report_guard *what)
+{
+	struct event_message event = { .job = job->id, .uid = job->identity.uid };
+
+	event.exposure_us = what->exposure_us;
+	event.guard_action = what->action;
+	memcpy(event.kept_as, what->kept_as, sizeof(event.kept_as));
+	(void)snprintf(event.detail, sizeof(event.detail), "%.*s", (int)sizeof(event.detail) - 1,
+		       what->path);
+	recorderlink_send(&job->spawner->recorder, kind, &event);
+}
+
+static void tell_broker(struct job *job, enum guard_news_kind kind, const struct report_guard *what)
+{
+	struct link_message message;
+
+	link_message_init(&message, LINK_JOB_GUARD, 0, job->conn, job->id);
+	message.u.guard.kind = kind;
+	message.u.guard.what = *what;
+	brokerlink_send_take(job->broker, &message, NULL, 0);
+}
+
+static void take_guard_report(struct job *job, enum report_kind kind,
+			      const struct report_guard *what)
+{
+	bool lost = kind == REPORT_MASK_LOST || what->action == GUARD_LEFT ||
+		    what->action == GUARD_KILLED;
+
+	if (lost && !job->exited) {
+		job->killed = true;
+		jobproc_kill(job);
+	}
+	/* The prepared tree lost the same mount. */
+	if (kind != REPORT_NAME_APPEARED)
+		templates_drop_guarded(&job->spawner->templates, job->guarded.plan);
+	/* How often things change outside is in the user's hands. */
+	if (job->told || job->guarded.told++ >= LIMIT_GUARD_REPORTS_PER_JOB)
+		return;
+	if (kind == REPORT_NAME_APPEARED) {
+		record(job, EVENT_NAME_PLANTED, what);
+		tell_broker(job, GUARD_NEWS_APPEARED, what);
+	} else {
+		record(job, kind == REPORT_MASK_LOST ? EVENT_MASK_LOST : EVENT_MASK_REPAIRED, what);
+		tell_broker(job, kind == REPORT_MASK_LOST ? GUARD_NEWS_LOST : GUARD_NEWS_REPAIRED,
+			    what);
+	}
+}
+
+static void job_is_done(struct job *job)
+{
+	if (job->guarded.done)
+		return;
+	job->guarded.done = true;
+	loop_disarm(&job->spawner->loop, &job->guarded.timer);
+	job_guarded(job);
+}
+
+static void plan_is_watched(struct guardlink *link, uint64_t id)
+{
+	struct guardlinks *links = &link->spawner->guards;
+
+	for (struct guard_plan *plan = links->plans; plan; plan = plan->next) {
+		if (plan->link != link || plan->id != id || plan->generation != link->generation)
+			continue;
+		plan->watched = true;
+		templates_guarded(&link->spawner->templates, plan);
+		return;
+	}
+}
+
+/* The job that LINK's guard means, if it is one of his. */
+static struct job *job_meant(const struct guardlink *link, uint64_t id)
+{
+	struct job *job = job_find(link->spawner, id);
+
+	return job && is_guarded(job, link) && job->up ? job : NULL;
+}
+
+static void on_message(const struct report_message *report, void *arg)
+{
+	struct guardlink *link = arg;
+	struct job *job = NULL;
+
+	switch ((enum report_kind)report->kind) {
+	case REPORT_MASK_REPAIRED:
+	case REPORT_MASK_LOST:
+	case REPORT_NAME_APPEARED:
+		job = job_meant(link, report->u.guard.job);
+		if (job)
+			take_guard_report(job, (enum report_kind)report->kind, &report->u.guard);
+		return;
+	case REPORT_GUARD_WATCHES:
+		plan_is_watched(link, report->u.done.number);
+		return;
+	case REPORT_GUARD_DONE:
+		job = job_meant(link, report->u.done.number);
+		if (job)
+			job_is_done(job);
+		return;
+	case REPORT_PLACEHOLDER_INTENT:
+	case REPORT_PLACEHOLDER_MADE:
+	case REPORT_PLACEHOLDER_SKIPPED:
+	case REPORT_PID1_UP:
+	case REPORT_STARTED:
+	case REPORT_FAILED:
+	case REPORT_EXITED:
+	case REPORT_BUILT:
+	case REPORT_KIND_COUNT:
+		break;
+	}
+	/* Not a guard's to say. */
+	child_signal(&link->child, SIGKILL);
+}
+
+static void on_report(uint32_t events, void *arg)
+{
+	struct guardlink *link = arg;
+	struct error err = ERROR_INIT;
+	enum reportin_result result = REPORTIN_MORE;
+
+	(void)events;
+	for (int turn = 0; turn < READS_PER_TURN && result == REPORTIN_MORE; turn++)
+		result = reportin_read(&link->report, &err);
+	if (result != REPORTIN_GARBAGE && result != REPORTIN_END)
+		return;
+	/* Its end is noticed when it is reaped. */
+	loop_remove(&link->spawner->loop, &link->report_source);
+	reportin_deinit(&link->report);
+	child_signal(&link->child, SIGKILL);
+}
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+static void close_link(struct guardlink *link)
+{
+	loop_remove(&link->spawner->loop, &link->report_source);
+	reportin_deinit(&link->report);
+	if (link->order_fd >= 0)
+		(void)close(link->order_fd);
+	link->order_fd = -1;
+}
+
+static void free_link(struct guardlink *link)
+{
+	struct guardlink **at = &link->spawner->guards.first;
+
+	while (*at != link)
+		at = &(*at)->next;
+	*at = link->next;
+	loop_disarm(&link->spawner->loop, &link->idle);
+	close_link(link);
+	stray_take(link->spawner, &link->child, link->identity.uid, "guard", LIMIT_TEARDOWN_MS);
+	free(link);
+}
+
+/* Nothing was to be guarded for a while: it sees that nobody orders any more, and ends. */
+static void on_idle(void *arg)
+{
+	free_link(arg);
+}
+
+static void record_down(const struct guardlink *link, const char *why)
+{
+	struct event_message event = { .uid = link->identity.uid };
+
+	log_write(LOG_WARNING, "guard of user %u: %s", link->identity.uid, why);
+	(void)snprintf(event.detail, sizeof(event.detail), "%s", why);
+	recorderlink_send(&link->spawner->recorder, EVENT_GUARD_DOWN, &event);
+}
+
+static bool died_too_often(struct guardlink *link)
+{
+	uint64_t now_ms = loop_now_ms();
+
+	if (link->deaths == 0 || now_ms - link->first_death_ms > DEATHS_MS) {
+		link->deaths = 0;
+		link->first_death_ms = now_ms;
+	}
+	return ++link->deaths > DEATHS_MAX;
+}
+
+/* What runs is nobody's now: the next guard's, or nothing may run. */
+static void hand_over(struct guardlink *link, bool have_guard)
+{
+	struct spawner *spawner = link->spawner;
+
+	for (struct guard_plan *plan = spawner->guards.plans; plan && have_guard; plan = plan->next)
+		if (plan->link == link)
+			order_plan(plan);
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++) {
+		struct job *next = NULL;
+
+		for (struct job *job = spawner->jobs[i]; job; job = next) {
+			next = job->next;
+			if (!is_guarded(job, link) || !job->up || job->guarded.done)
+				continue;
+			if (job->exited || job->guarded.waiting) {
+				job_is_done(job);
+			} else if (have_guard) {
+				order_job(job);
+			} else {
+				job->guarded.done = true;
+				job->killed = true;
+				jobproc_kill(job);
+			}
+		}
+	}
+}
+
+static void on_guard_exit(int status, void *arg)
+{
+	struct guardlink *link = arg;
+	struct error err = ERROR_INIT;
+	bool started = false;
+	char why[64];
+
+	/* What it said before counts. */
+	while (reportin_read(&link->report, NULL) == REPORTIN_MORE)
+		continue;
+	close_link(link);
+	(void)snprintf(why, sizeof(why),
+		       WIFSIGNALED(status) ? "ended by signal %d" : "ended with status %d",
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	record_down(link, why);
+	if (link->plan_count > 0 && !died_too_often(link)) {
+		started = start(link, &err) == 0;
+		if (!started)
+			log_failure(&err, "start a guard");
+	}
+	hand_over(link, started);
+	if (!started)
+		templates_guard_lost(&link->spawner->templates, link);
+	if (link->plan_count == 0 && !link->idle.armed)
+		loop_arm(&link->spawner->loop, &link->idle, 0, on_idle, link);
+}
+
+static int guard_main(void *arg)
+{
+	guard_run(arg);
+}
+
+static int start(struct guardlink *link, struct error *err)
+{
+	struct spawner *spawner = link->spawner;
+	AUTO(auto_close) int report_read = -1;
+	AUTO(auto_close) int report_write = -1;
+	AUTO(auto_close) int ours = -1;
+	AUTO(auto_close) int theirs = -1;
+	struct guard_input input = {
+		.identity = &link->identity,
+		.switch_ids = spawner->mode != MODE_USER,
+		.user_ns_fd = spawner->user_ns_fd,
+	};
+	const int on = 1;
+	int ends[2];
+	int r = 0;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "socketpair");
+	ours = ends[0];
+	theirs = ends[1];
+	/* Nothing comes from there, so nothing that somebody chose. */
+	if (shutdown(ours, SHUT_RD) < 0 ||
+	    setsockopt(theirs, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "prepare a guard's socket");
+	r = child_pipe(&report_read, &report_write, CHILD_PIPE_READ_OURS, err);
+	if (r < 0)
+		return r;
+	(void)fcntl(report_write, F_SETPIPE_SZ, REPORT_PIPE_BYTES);
+	input.order_fd = theirs;
+	input.report_fd = report_write;
+	reportin_init_take(&link->report, steal_fd(&report_read), on_message, link);
+	r = loop_add(&spawner->loop, &link->report_source, link->report.fd, EPOLLIN, on_report,
+		     link, err);
+	if (r == 0)
+		r = child_start(&spawner->children, &link->child, guard_main, &input, on_guard_exit,
+				link, err);
+	if (r < 0) {
+		close_link(link);
+		return r;
+	}
+	link->order_fd = steal_fd(&ours);
+	link->generation++;
+	return 0;
+}
+
+static struct guardlink *find_link(struct spawner *spawner, const struct identity *identity)
+{
+	struct guardlink *link = spawner->guards.first;
+
+	while (link && !identity_equal(&link->identity, identity))
+		link = link->next;
+	if (link)
+		return link;
+	link = calloc(1, sizeof(*link));
+	if (!link)
+		return NULL;
+	*link = (struct guardlink){
+		.spawner = spawner,
+		.identity = *identity,
+		.child = CHILD_INIT,
+		.order_fd = -1,
+		.report = REPORTIN_INIT,
+		.report_source = LOOP_SOURCE_INIT,
+		.next = spawner->guards.first,
+	};
+	spawner->guards.first = link;
+	return link;
+}
+
+/* ---- plans ---------------------------------------------------------------------------- */
+
+int guardlink_plan(struct spawner *spawner, const struct identity *identity,
+		   const struct plan *plan, int plan_fd, size_t plan_bytes,
+		   struct guard_plan **ret_plan, struct error *err)
+{
+	struct guard_plan *made = NULL;
+	struct guardlink *link = NULL;
+	bool needed = false;
+	int r = guard_points_needed(plan, &needed, err);
+
+	*ret_plan = NULL;
+	if (r < 0 || !needed)
+		return r;
+	link = find_link(spawner, identity);
+	if (link && link->order_fd < 0 && (r = start(link, err)) < 0)
+		return r;
+	made = link ? calloc(1, sizeof(*made)) : NULL;
+	if (!made)
+		return error_set(err, ERR_NOMEM, 0, "guard a plan");
+	*made = (struct guard_plan){
+		.link = link,
+		.id = ++spawner->guards.last_plan,
+		.fd = fcntl(plan_fd, F_DUPFD_CLOEXEC, 0),
+		.bytes = plan_bytes,
+		.refs = 1,
+	};
+	if (made->fd < 0) {
+		free(made);
+		return error_set(err, ERR_SYSTEM, errno, "dup");
+	}
+	made->next = spawner->guards.plans;
+	spawner->guards.plans = made;
+	link->plan_count++;
+	loop_disarm(&spawner->loop, &link->idle);
+	order_plan(made);
+	*ret_plan = made;
+	return 0;
+}
+
+void guardlink_plan_release(struct guard_plan *plan)
+{
+	struct guard_plan **at = NULL;
+	struct guardlink *link = NULL;
+	struct guard_order message;
+
+	if (!plan || --plan->refs > 0)
+		return;
+	link = plan->link;
+	at = &link->spawner->guards.plans;
+	while (*at != plan)
+		at = &(*at)->next;
+	*at = plan->next;
+	guard_order_init(&message, GUARD_ORDER_FORGET);
+	message.plan = plan->id;
+	order(link, &message, NULL);
+	(void)close(plan->fd);
+	free(plan);
+	if (--link->plan_count == 0)
+		loop_arm(&link->spawner->loop, &link->idle, LIMIT_GUARD_IDLE_MS, on_idle, link);
+}
+
+bool guardlink_owns(const struct guardlink *link, const struct guard_plan *plan)
+{
+	return plan && plan->link == link;
+}
+
+bool guardlink_ready(const struct guard_plan *plan)
+{
+	return plan->watched;
+}
+
+/* ---- jobs ----------------------------------------------------------------------------- */
+
+void guardlink_begin(struct job *job, struct guard_plan *plan, struct builder_guard *ret_guard)
+{
+	*ret_guard = (struct builder_guard){ .order_fd = -1 };
+	if (job->guarded.plan)
+		guardlink_end(job); /* of an earlier try */
+	if (!plan)
+		return;
+	plan->refs++;
+	job->guarded = (struct guard_share){
+		.plan = plan,
+		.generation = plan->link->generation,
+	};
+	*ret_guard = (struct builder_guard){
+		.order_fd = plan->link->order_fd,
+		.plan = plan->id,
+		.job = job->id,
+		.flags = flags_of(job->spawner),
+	};
+}
+
+void guardlink_up(struct job *job)
+{
+	struct guard_plan *plan = job->guarded.plan;
+
+	if (plan && plan->link->order_fd >= 0 && job->guarded.generation != plan->link->generation)
+		order_job(job);
+}
+
+static void on_no_answer(void *arg)
+{
+	struct job *job = arg;
+
+	/* It is noticed as any other death; the others of its jobs are handed over then. */
+	log_write(LOG_WARNING, "guard of user %u does not answer", job->identity.uid);
+	child_signal(&job->guarded.plan->link->child, SIGKILL);
+	job_is_done(job);
+}
+
+bool guardlink_wait(struct job *job)
+{
+	struct guard_share *share = &job->guarded;
+
+	if (!share->plan || share->done || !job->up || share->plan->link->order_fd < 0)
+		return false;
+	share->waiting = true;
+	if (!share->timer.armed)
+		loop_arm(&job->spawner->loop, &share->timer, LIMIT_GUARD_ANSWER_MS, on_no_answer,
+			 job);
+	return true;
+}
+
+void guardlink_end(struct job *job)
+{
+	loop_disarm(&job->spawner->loop, &job->guarded.timer);
+	guardlink_plan_release(job->guarded.plan);
+	job->guarded = (struct guard_share){ .plan = NULL };
+}
+
+/* ---- all of them ---------------------------------------------------------------------- */
+
+void guardlinks_check(struct spawner *spawner)
+{
+	for (struct guardlink *link = spawner->guards.first; link; link = link->next) {
+		siginfo_t info = { .si_pid = 0 };
+
+		/* Its user's doing; one that does not run is none. */
+		if (link->child.pid > 0 &&
+		    waitid(P_PIDFD, (id_t)link->child.pidfd, &info, WSTOPPED | WNOHANG) == 0 &&
+		    info.si_pid != 0)
+			child_signal(&link->child, SIGKILL);
+	}
+}
+
+void guardlinks_deinit(struct spawner *spawner)
+{
+	while (spawner->guards.first) {
+		struct guardlink *link = spawner->guards.first;
+
+		child_forget(&spawner->children, &link->child);
+		free_link(link);
+	}
+}

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks that hold while jobs run and the host changes: what shows, for how long, and what is told."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+import lib
+from lib import case, contains, equal, lacks, processes, project, succeeds, wait_for
+
+MODES = ("system", "user")
+NATIVE = ("--engine", "native")
+
+
+# ---- a job that does what it is told ------------------------------------------------------------
+
+
+class Inside:
+    """A shell in a sandbox, one line at a time; its result from --status-fd at the end."""
+
+    LOOP = ('echo up; while read -r line; do eval "$line"; s=$?; echo; echo "#$s"; done '
+            '2>/dev/null')
+
+    def __init__(self, daemon, *options, cwd):
+        self.status_fd, theirs = os.pipe()
+        command = daemon.command("spawn", *NATIVE, "--status-fd", str(theirs), *options, "--",
+                                 "/bin/sh", "-c", self.LOOP)
+        self.process = daemon.user.popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1,
+                                         pass_fds=[theirs])
+        os.close(theirs)
+        first = self.process.stdout.readline()
+        if first != b"up\n":
+            raise AssertionError(f"{first!r}, {self.process.stderr.read()!r}")
+
+    def tell(self, line):
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def run(self, line):
+        """What LINE printed and its status."""
+        self.tell(line)
+        out = b""
+        while True:
+            got = self.process.stdout.readline()
+            if not got:
+                raise AssertionError(f"the job is gone: {self.process.stderr.read()!r}")
+            if got.startswith(b"#"):
+                return lib.text(out[:-1]), int(got[1:])
+            out += got
+
+    def end(self):
+        """The `exited` object."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait(20)
+        said = b""
+        while True:
+            data = os.read(self.status_fd, 65536)
+            if not data:
+                break
+            said += data
+        os.close(self.status_fd)
+        for stream in (self.process.stdout, self.process.stderr):
+            stream.close()
+        return json.loads(said)
+
+
+@contextlib.contextmanager
+def inside(daemon, *options, cwd):
+    job = Inside(daemon, *options, cwd=cwd)
+    try:
+        yield job
+    finally:
+        if job.process.poll() is None:
+            job.process.kill()
+            job.process.wait()
+
+
+def hidden(job, path):
+    """Nothing of PATH can be read, now or after a moment for the guard."""
+    def closed():
+        out, _ = job.run(f"cat {path} 2>&1 | grep -c LEAK")
+        return out.strip() == "0"
+    wait_for(closed, 5, f"{path} closed")
+
+
+def events_path(daemon):
+    if daemon.mode == "system":
+        return "/var/log/fsbox/events.jsonl"
+    state = daemon.user.environment().get("XDG_STATE_HOME", f"{daemon.user.home}/.local/state")
+    return f"{state}/fsbox/events.jsonl"
+
+
+def events(daemon, kind, since=0):
+    with contextlib.suppress(FileNotFoundError):
+        with open(events_path(daemon), encoding="utf-8") as file:
+            found = [json.loads(line) for line in file]
+        return [event for event in found if event["event"] == kind][since:]
+    return []
+
+
+def guards():
+    return processes("fsbox-guard")
+
+
+# ---- R27: what somebody outside does ------------------------------------------------------------
+
+
+@case(*MODES)
+def r27_an_atomic_save_over_a_masked_file(daemon):
+    place = project(daemon, "save")
+    secret = daemon.user.write(f"{place}/.env", "LEAK\n")
+    before = len(events(daemon, "mask.repaired"))
+    with inside(daemon, "--deny", secret, cwd=place) as job:
+        hidden(job, ".env")
+        for i in range(3):
+            daemon.user.shell(f"echo LEAK {i} >new; mv new .env", cwd=place)
+            hidden(job, ".env")
+        equal(job.run("echo x >.env")[1] != 0, True, "writing fails")
+        ended = job.end()
+    equal(ended["repaired"], 3)
+    found = wait_for(lambda: events(daemon, "mask.repaired", before)[2:] and
+                     events(daemon, "mask.repaired", before), 5, "events")
+    equal([event["detail"] for event in found], [secret] * 3)
+    equal(all(event["exposureUs"] < 2_000_000 for event in found), True, found)
+    equal(daemon.user.shell("cat .env", cwd=place), "LEAK 2\n")
+
+
+@case(*MODES)
+def r27_a_masked_file_that_is_removed_and_comes_again(daemon):
+    place = project(daemon, "checkout")
+    secret = daemon.user.write(f"{place}/d/key", "LEAK\n")
+    with inside(daemon, "--deny", secret, cwd=place) as job:
+        for _ in range(3):
+            daemon.user.shell("rm d/key", cwd=place)
+            time.sleep(0.1)
+            daemon.user.shell("echo LEAK >d/key", cwd=place)
+            hidden(job, "d/key")
+        # Another kind of thing takes its place.
+        daemon.user.shell("rm d/key; mkdir d/key; echo LEAK >d/key/x", cwd=place)
+        hidden(job, "d/key/x")
+        daemon.user.shell("rm -r d/key; ln -s ../other d/key; echo LEAK >other", cwd=place)
+        hidden(job, "d/key")
+        job.end()
+
+
+@case(*MODES)
+def r27_git_checkout_over_masked_files(daemon):
+    place = project(daemon, "git")
+    git = "git -c user.name=t -c user.email=t@t"
+    daemon.user.shell(f"git init -q .; mkdir d; echo LEAK a >d/key; {git} add .; "
+                      f"{git} commit -qm a; git branch other; echo LEAK b >d/key; "
+                      f"{git} commit -qam b", cwd=place)
+    with inside(daemon, "--deny", f"{place}/d/key", cwd=place) as job:
+        for branch in ("other", "master", "other"):
+            daemon.user.shell(f"git checkout -q {branch} 2>/dev/null || git checkout -q -", cwd=place)
+            hidden(job, "d/key")
+        equal(job.end()["repaired"] > 0, True, "repairs")
+
+
+@case(*MODES)
+def r27_git_config_leaves_the_file_read_only(daemon):
+    place = project(daemon, "gitconfig")
+    config = daemon.user.write(f"{place}/.gitconfig", "[a]\n\tb = 1\n")
+    with inside(daemon, "--ro", config, cwd=place) as job:
+        for i in range(3):
+            daemon.user.shell(f"GIT_CONFIG_GLOBAL={config} git config --global a.b {i}", cwd=place)
+            wait_for(lambda: job.run("echo '[evil]' >>.gitconfig")[1] != 0, 5, "read-only")
+            contains(job.run("cat .gitconfig")[0], f"b = {i}")
+            equal(job.run("rm -f .gitconfig")[1] != 0, True, "removing fails")
+        equal(job.end()["repaired"], 3)
+    daemon.user.shell("sed -i /evil/d .gitconfig", cwd=place)
+
+
+@case(*MODES)
+def r27_a_directory_above_is_moved_and_made_again(daemon):
+    place = project(daemon, "moved")
+    daemon.user.write(f"{place}/a/b/secret", "LEAK\n")
+    with inside(daemon, "--deny", f"{place}/a/b/secret", cwd=place) as job:
+        daemon.user.shell("mv a z; mkdir -p a/b; echo LEAK >a/b/secret", cwd=place)
+        hidden(job, "a/b/secret")
+        hidden(job, "z/b/secret")
+        daemon.user.shell("mv a y; mkdir a", cwd=place)
+        time.sleep(0.1)
+        daemon.user.shell("mkdir a/b", cwd=place)
+        time.sleep(0.1)
+        daemon.user.shell("echo LEAK >a/b/n; mv a/b/n a/b/secret", cwd=place)
+        hidden(job, "a/b/secret")
+        job.end()
+
+
+@case(*MODES)
+def r27_the_denied_object_is_moved_elsewhere(daemon):
+    place = project(daemon, "elsewhere")
+    daemon.user.write(f"{place}/secret", "LEAK old\n")
+    daemon.user.write(f"{place}/d/x", "")
+    with inside(daemon, "--deny", f"{place}/secret", cwd=place) as job:
+        daemon.user.shell("mv secret d/shown", cwd=place)
+        hidden(job, "d/shown")
+        daemon.user.shell("echo LEAK new >secret", cwd=place)
+        hidden(job, "secret")
+        hidden(job, "d/shown")
+        # Exchanged with something else: both stay hidden.
+        daemon.user.shell("echo LEAK third >third; mv --exchange third secret 2>/dev/null || "
+                          "mv third secret", cwd=place)
+        hidden(job, "secret")
+        job.end()
+
+
+@case(*MODES)
+def r27_a_second_job_without_the_rule_moves_things(daemon):
+    place = project(daemon, "second")
+    daemon.user.write(f"{place}/a/secret", "LEAK\n")
+    with inside(daemon, "--deny", f"{place}/a/secret", cwd=place) as job:
+        script = ("echo LEAK 2 >n; mv n a/secret; mv a z; mkdir a; echo LEAK 3 >a/secret; "
+                  "rm a/secret; cp z/secret a/secret; rm -r a; mv z a")
+        succeeds(daemon.sh(script, *NATIVE, cwd=place))
+        hidden(job, "a/secret")
+        hidden(job, "z/secret")
+        job.end()
+
+
+@case(*MODES)
+def r27_a_masked_directory_is_replaced(daemon):
+    place = project(daemon, "directory")
+    daemon.user.write(f"{place}/keys/a", "LEAK\n")
+    with inside(daemon, "--deny", f"{place}/keys", cwd=place) as job:
+        daemon.user.shell("rm -r keys; mkdir keys; echo LEAK >keys/a", cwd=place)
+        hidden(job, "keys/a")
+        equal(job.run("ls keys")[1] != 0, True, "listing fails")
+        daemon.user.shell("mkdir new; echo LEAK >new/a; rm -r keys; mv -T new keys", cwd=place)
+        hidden(job, "keys/a")
+        job.end()
+
+
+@case(*MODES)
+def r27_masks_below_what_is_replaced(daemon):
+    """What is read-only with masks in it comes back with them."""
+    place = project(daemon, "below")
+    daemon.user.write(f"{place}/ro/f", "one\n")
+    daemon.user.write(f"{place}/ro/secret", "LEAK\n")
+    options = ("--ro", f"{place}/ro", "--deny", f"{place}/ro/secret")
+    with inside(daemon, *options, cwd=place) as job:
+        daemon.user.shell("rm -r ro; mkdir ro; echo LEAK >ro/secret; echo two >ro/f", cwd=place)
+        hidden(job, "ro/secret")
+        wait_for(lambda: job.run("echo x >ro/f")[1] != 0, 5, "read-only")
+        equal(job.run("cat ro/f")[0].strip()[:3] in ("two", "x"), True)
+        job.end()
+
+
+# ---- names that are not there yet ----------------------------------------------------------------
+
+
+@case(*MODES)
+def r27_a_watched_path_is_masked_when_it_appears(daemon):
+    place = project(daemon, "watched")
+    daemon.user.shell("mkdir ro", cwd=place)
+    options = ("--ro", f"{place}/ro", "--deny", f"{place}/ro/a/b/late")
+    with inside(daemon, *options, cwd=place) as job:
+        equal(os.listdir(f"{place}/ro"), [], "no placeholder")
+        daemon.user.shell("mkdir -p ro/a/b; echo LEAK >ro/a/b/late", cwd=place)
+        hidden(job, "ro/a/b/late")
+        daemon.user.shell("rm -r ro/a; mkdir ro/a", cwd=place)
+        time.sleep(0.1)
+        daemon.user.shell("mkdir -p ro/a/b/late; echo LEAK >ro/a/b/late/x", cwd=place)
+        hidden(job, "ro/a/b/late/x")
+        equal(job.end()["repaired"] >= 2, True, "repairs")
+
+
+lib.main()
