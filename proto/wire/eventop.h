@@ -28,10 +28,10 @@ enum event_kind {
 	EVENT_EGRESS_DENIED,
 	EVENT_EGRESS_FAILED, /* allowed, but not to be reached */
 	EVENT_EGRESS_CLOSED, /* the end of one that was allowed */
-	EVENT_MASK_REPAIRED,    /* something hidden showed in a job for a moment */
-	EVENT_MASK_LOST,        /* the same, and the job was killed */
-	EVENT_NAME_PLANTED,     /* a protected name appeared while a job ran */
-	EVENT_GUARD_DOWN, /* what keeps masks in place died, and was replaced if it could be */
+	EVENT_MASK_REPAIRED, /* something hidden showed in a job for a moment */
+	EVENT_MASK_LOST,     /* the same, and the job was killed */
+	EVENT_NAME_PLANTED,  /* a protected name appeared while a job ran */
+	EVENT_GUARD_DOWN,    /* what keeps masks in place died, and was replaced if it could be */
 	EVENT_KIND_COUNT,
 };
 
