@@ -26,6 +26,10 @@ want git have_command git
 want make have_command make
 want nodejs have_command node
 want binutils have_command readelf
+want curl have_command curl
+want wget have_command wget
+want openssl have_command openssl
+want openssh-client have_command ssh
 want procps have_command ps
 want iproute2 have_command ip
 want curl have_command curl

@@ -27,7 +27,7 @@ while True:
     sys.stdout.buffer.write(data)
 """
 
-ROLES = ("fsbox-init", "fsbox-recorder")
+ROLES = ("fsbox-init", "fsbox-recorder", "fsbox-egress")
 
 
 def exec_dir(broker):
