@@ -5,14 +5,15 @@
  *
  *	bench_spawn --work DIR [--json] [--rules N[,N...]] [--rounds N] [--seconds S] [--engine E]
  *	            [--mode NAME] [--name NAME] [--ctl FSBOXCTL] [--daemon FSBOXD] [--no-bwrap]
- *	            [--no-cold] [--firejail] [--peer NAME COMMAND]...
+ *	            [--no-cold] [--firejail] [--nets] [--peer NAME COMMAND]...
  *
  * Every way to run /usr/bin/true has its turns, ten rounds at a time, until each has had N rounds or S
  * seconds (but five rounds at least). The ways, for each number of rules: the client library, the same with
  * a policy that nothing was made for ("cold"), bubblewrap (not above 2,900). For the first number also:
- * how long after the status there is still something of the job ("after status"), fsboxctl, firejail, and
- * peers, whose COMMAND is cut at spaces and runs true its own way. --mode and --name are only repeated in
- * what is printed. Below DIR the home of bench_rules.h is made; it should lie where homes do.
+ * how long after the status there is still something of the job ("after status"), with --nets the networks
+ * host and proxy beside none, fsboxctl, firejail, and peers, whose COMMAND is cut at spaces and runs true its
+ * own way. --mode and --name are only repeated in what is printed. Below DIR the home of bench_rules.h is
+ * made; it should lie where homes do.
  */
 
 #include <poll.h>
@@ -43,6 +44,7 @@ struct bench;
 /*
  * @rules  the number printed; 0: it knows no rules
  * @argv   for run_command()
+ * @net    the network of run_request(); NULL: none
  * @cold   how many new policies there were
  * @us     of each round that was run
  */
@@ -52,6 +54,7 @@ struct way {
 	struct bench_rules *policy;
 	size_t rules;
 	char **argv;
+	const char *net;
 	size_t cold;
 	double *us;
 	size_t done;
@@ -69,6 +72,7 @@ struct bench {
 	bool no_bwrap;
 	bool no_cold;
 	bool firejail;
+	bool nets;
 	struct {
 		const char *name;
 		char *argv[PEER_WORDS];
@@ -130,6 +134,7 @@ static double run_request(struct bench *bench, struct way *way)
 	struct fsbox_error err;
 	double begin = now_us();
 
+	spawn.net = way->net ? way->net : spawn.net;
 	if (fsbox_run(bench->box, &spawn, &end, &err) < 0)
 		does_not_run(way, err.message);
 	if (fsbox_exit_status(end) != 0)
@@ -218,6 +223,10 @@ static void add_ways(struct bench *bench)
 			(void)add_way(bench, "library, cold", run_cold, policy);
 	}
 	(void)add_way(bench, "after status", run_after, first);
+	if (bench->nets) {
+		add_way(bench, "network host", run_request, first)->net = "host";
+		add_way(bench, "network proxy", run_request, first)->net = "proxy";
+	}
 	if (bench->ctl)
 		add_command(bench, "fsboxctl",
 			    bench_rules_fsboxctl(first, bench->ctl, bench->engine), first);
@@ -349,6 +358,7 @@ static bool parse_flag(struct bench *bench, const char *option)
 		     : strcmp(option, "--no-bwrap") == 0 ? &bench->no_bwrap
 		     : strcmp(option, "--no-cold") == 0  ? &bench->no_cold
 		     : strcmp(option, "--firejail") == 0 ? &bench->firejail
+		     : strcmp(option, "--nets") == 0     ? &bench->nets
 							 : NULL;
 
 	if (flag)
