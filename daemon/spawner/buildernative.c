@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/buf.h"
@@ -67,6 +68,7 @@ static int enrol(const struct builder_guard *guard, int *ret_end_fd, struct erro
 	AUTO(auto_close) int end_read = -1;
 	AUTO(auto_close) int end_write = -1;
 	struct guard_order order;
+	struct timespec now = { 0 };
 	int ends[2];
 	int fds[GUARD_ORDER_FDS];
 
@@ -83,6 +85,8 @@ static int enrol(const struct builder_guard *guard, int *ret_end_fd, struct erro
 	order.plan = guard->plan;
 	order.job = guard->job;
 	order.flags = guard->flags;
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	order.begun_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	/* To fsboxd a guard that went down is one more reason to begin again. */
 	if (guard_order_send(NATIVE_FD_GUARD, &order, fds, true, err) < 0)
 		return error_set(err, ERR_PATH_NOT_FOUND, 0, "the guard of this user is gone");

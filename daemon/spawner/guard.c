@@ -328,7 +328,8 @@ static int take_job(struct guard_state *state, const struct guard_order *order, 
 		.next = state->jobs,
 	};
 	state->jobs = job;
-	plan->jobs++;
+	if (plan->jobs++ == 0 || order->begun_ns < plan->begun_ns)
+		plan->begun_ns = order->begun_ns;
 	r = begin_job(job, err);
 	if (r < 0)
 		drop_job(job);

@@ -18,6 +18,7 @@
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/guard.h"
 #include "daemon/spawner/guardplan.h"
+#include "daemon/spawner/guardtell.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
@@ -36,6 +37,9 @@
 
 /* Reads of one guard's reports before others have their turn. */
 #define READS_PER_TURN 16
+
+/* More than the longest tick. */
+#define COARSE_MS 20
 
 #define REPORT_PIPE_BYTES (256 << 10)
 
@@ -122,6 +126,8 @@ static void order_job(struct job *job)
 	message.plan = plan->id;
 	message.job = job->id;
 	message.flags = flags_of(job->spawner);
+	/* Before its command ran, but for the step of the clock that file systems tell time by. */
+	message.begun_ns = (job->guarded.begun_ms - COARSE_MS) * 1000000u;
 	message.pid = job->pid1;
 	fds[0] = ns_fd;
 	fds[1] = job->pid1_fd;
@@ -129,54 +135,6 @@ static void order_job(struct job *job)
 }
 
 /* ---- reports -------------------------------------------------------------------------- */
-
-static void record(const struct job *job, enum event_kind kind, const struct report_guard *what)
-{
-	struct event_message event = { .job = job->id, .uid = job->identity.uid };
-
-	event.exposure_us = what->exposure_us;
-	event.guard_action = what->action;
-	memcpy(event.kept_as, what->kept_as, sizeof(event.kept_as));
-	(void)snprintf(event.detail, sizeof(event.detail), "%.*s", (int)sizeof(event.detail) - 1,
-		       what->path);
-	recorderlink_send(&job->spawner->recorder, kind, &event);
-}
-
-static void tell_broker(struct job *job, enum guard_news_kind kind, const struct report_guard *what)
-{
-	struct link_message message;
-
-	link_message_init(&message, LINK_JOB_GUARD, 0, job->conn, job->id);
-	message.u.guard.kind = kind;
-	message.u.guard.what = *what;
-	brokerlink_send_take(job->broker, &message, NULL, 0);
-}
-
-static void take_guard_report(struct job *job, enum report_kind kind,
-			      const struct report_guard *what)
-{
-	bool lost = kind == REPORT_MASK_LOST || what->action == GUARD_LEFT ||
-		    what->action == GUARD_KILLED;
-
-	if (lost && !job->exited) {
-		job->killed = true;
-		jobproc_kill(job);
-	}
-	/* The prepared tree lost the same mount. */
-	if (kind != REPORT_NAME_APPEARED)
-		templates_drop_guarded(&job->spawner->templates, job->guarded.plan);
-	/* How often things change outside is in the user's hands. */
-	if (job->told || job->guarded.told++ >= LIMIT_GUARD_REPORTS_PER_JOB)
-		return;
-	if (kind == REPORT_NAME_APPEARED) {
-		record(job, EVENT_NAME_PLANTED, what);
-		tell_broker(job, GUARD_NEWS_APPEARED, what);
-	} else {
-		record(job, kind == REPORT_MASK_LOST ? EVENT_MASK_LOST : EVENT_MASK_REPAIRED, what);
-		tell_broker(job, kind == REPORT_MASK_LOST ? GUARD_NEWS_LOST : GUARD_NEWS_REPAIRED,
-			    what);
-	}
-}
 
 static void job_is_done(struct job *job)
 {
@@ -219,7 +177,7 @@ static void on_message(const struct report_message *report, void *arg)
 	case REPORT_NAME_APPEARED:
 		job = job_meant(link, report->u.guard.job);
 		if (job)
-			take_guard_report(job, (enum report_kind)report->kind, &report->u.guard);
+			guardtell(job, (enum report_kind)report->kind, &report->u.guard);
 		return;
 	case REPORT_GUARD_WATCHES:
 		plan_is_watched(link, report->u.done.number);
@@ -525,6 +483,7 @@ void guardlink_begin(struct job *job, struct guard_plan *plan, struct builder_gu
 	job->guarded = (struct guard_share){
 		.plan = plan,
 		.generation = plan->link->generation,
+		.begun_ms = spawner_real_ms(),
 	};
 	*ret_guard = (struct builder_guard){
 		.order_fd = plan->link->order_fd,

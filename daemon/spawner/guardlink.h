@@ -63,6 +63,7 @@ struct guardlinks {
  *
  * @plan        NULL: it has none
  * @generation  of the guard that knows it, or is told by the job itself
+ * @begun_ms    CLOCK_REALTIME, before its leader was started
  * @done        nothing more will be told about it
  * @waiting     it is over but for that
  * @told        how much was told about it
@@ -70,6 +71,7 @@ struct guardlinks {
 struct guard_share {
 	struct guard_plan *plan;
 	uint64_t generation;
+	uint64_t begun_ms;
 	bool done;
 	bool waiting;
 	uint32_t told;

@@ -145,6 +145,13 @@ static int quarantine(int dir_fd, const char *name, int to_fd, const char *of, c
 	return -1;
 }
 
+/* Whether it has been like this since before any job of PLAN began: somebody else's. */
+static bool is_older(const struct guarded_plan *plan, const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec <
+	       plan->begun_ns;
+}
+
 /* What is done with the jobs that have PATH under notice, and with the name itself. */
 static void handle(struct guard_state *state, const struct guard_point *point, const char *path,
 		   int dir_fd, int to_fd)
@@ -180,22 +187,24 @@ static void handle(struct guard_state *state, const struct guard_point *point, c
 	}
 }
 
-static void look_for_name(struct guard_state *state, const struct guard_point *point)
+static void look_for_name(struct guard_state *state, const struct guarded_plan *plan,
+			  const struct guard_point *point)
 {
 	AUTO(auto_free) char *parent = path_parent(point->op->path);
 	AUTO(auto_close) int dir_fd = parent ? open_dir(parent, false) : -1;
 	struct stat st;
 
 	if (dir_fd >= 0 &&
-	    fstatat(dir_fd, path_leaf(point->op->path), &st, AT_SYMLINK_NOFOLLOW) == 0)
+	    fstatat(dir_fd, path_leaf(point->op->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !is_older(plan, &st))
 		handle(state, point, point->op->path, dir_fd, dir_fd);
 }
 
 /*
  * The entries of POINT's directory: remember them (STATE is NULL), or handle those that are new.
  */
-static void look_at_entries(struct guard_state *state, const struct guard_point *point,
-			    struct string_list *known)
+static void look_at_entries(struct guard_state *state, const struct guarded_plan *plan,
+			    const struct guard_point *point, struct string_list *known)
 {
 	AUTO(auto_free) char *parent = path_parent(point->op->path);
 	AUTO(auto_close) int to_fd = parent ? open_dir(parent, false) : -1;
@@ -208,13 +217,18 @@ static void look_at_entries(struct guard_state *state, const struct guard_point 
 	}
 	for (struct dirent *entry; (entry = readdir(stream));) {
 		char path[LIMIT_PATH_BYTES + 1];
+		struct stat st;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (!state && known->count < ENTRIES_MAX)
-			(void)string_list_add(known, entry->d_name, NULL);
-		if (!state || string_list_has(known, entry->d_name) || to_fd < 0)
+		if (state && (string_list_has(known, entry->d_name) || to_fd < 0 ||
+			      fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0))
 			continue;
+		if (!state || is_older(plan, &st)) {
+			if (known->count < ENTRIES_MAX)
+				(void)string_list_add(known, entry->d_name, NULL);
+			continue;
+		}
 		if (snprintf(path, sizeof(path), "%s/%s", point->op->path, entry->d_name) <
 		    (int)sizeof(path))
 			handle(state, point, path, dirfd(stream), to_fd);
@@ -230,7 +244,7 @@ static void remember_entries(struct guarded_plan *plan)
 		if (point->kind != GUARD_POINT_NOTICE || !is_entry(point))
 			continue;
 		string_list_deinit(&plan->entries[i]);
-		look_at_entries(NULL, point, &plan->entries[i]);
+		look_at_entries(NULL, plan, point, &plan->entries[i]);
 	}
 }
 
@@ -249,9 +263,9 @@ static void look(struct guard_state *state, struct guarded_plan *plan, bool all)
 		    (!all && !(point->op->flags & PLAN_QUARANTINE)))
 			continue;
 		if (is_entry(point))
-			look_at_entries(state, point, &plan->entries[i]);
+			look_at_entries(state, plan, point, &plan->entries[i]);
 		else
-			look_for_name(state, point);
+			look_for_name(state, plan, point);
 	}
 }
 

@@ -38,6 +38,7 @@ struct guard_state;
  * @wds         of each of points.dirs; -1: not watched now
  * @entries     of each point with PLAN_ENTRIES, in order: what was there before; else empty
  * @jobs        that run with it
+ * @begun_ns    CLOCK_REALTIME_COARSE: none of them had begun before
  * @mounts      a job that was found whole had as many; 0: none was yet
  * @forgotten   goes with its last job
  * @unwatched   not all directories could be watched
@@ -51,6 +52,7 @@ struct guarded_plan {
 	int *wds;
 	struct string_list *entries;
 	size_t jobs;
+	uint64_t begun_ns;
 	size_t mounts;
 	bool forgotten;
 	bool unwatched;

@@ -48,7 +48,7 @@ int guard_order_check(const struct guard_order *order, size_t size, size_t fd_co
 				 order->kind, fd_count);
 	if (order->plan == 0 || (order->job != 0) != is_job ||
 	    (order->plan_bytes != 0) != is_plan || order->plan_bytes > LIMIT_PLAN_BYTES ||
-	    order->reserved != 0 ||
+	    order->reserved != 0 || (order->begun_ns != 0) != is_job ||
 	    (order->flags & ~(is_job ? (uint32_t)GUARD_FLAGS_ALL : 0u)) != 0 || order->pid < 0 ||
 	    (order->pid != 0 && !is_job))
 		return error_set(err, ERR_BAD_FRAME, 0, "guard order %u: a value out of range",

@@ -36,6 +36,8 @@ enum guard_flags {
  * @job         GUARD_ORDER_JOB: fsboxd's number of the job, else 0
  * @plan_bytes  GUARD_ORDER_PLAN: size of the plan in the memfd, else 0
  * @flags       GUARD_ORDER_JOB: enum guard_flags, else 0
+ * @begun_ns    GUARD_ORDER_JOB: CLOCK_REALTIME_COARSE, as file systems tell time, before the command ran:
+ *              what is older is not the job's doing; else 0
  * @pid         GUARD_ORDER_JOB: the job's pid 1 as the host sees it; 0: the sender is
  *
  * The end descriptor of a job becomes readable or hangs up when nothing of it runs any more: a pipe
@@ -46,6 +48,7 @@ struct guard_order {
 	uint32_t kind; /* enum guard_order_kind */
 	uint64_t plan;
 	uint64_t job;
+	uint64_t begun_ns;
 	uint32_t plan_bytes;
 	uint32_t flags;
 	int32_t pid;

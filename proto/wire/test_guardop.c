@@ -19,7 +19,7 @@ static struct guard_order good(enum guard_order_kind kind)
 	if (kind == GUARD_ORDER_PLAN)
 		order.plan_bytes = 100;
 	if (kind == GUARD_ORDER_JOB)
-		order.job = 9;
+		order.job = order.begun_ns = 9;
 	return order;
 }
 
@@ -58,6 +58,8 @@ static void what_is_out_of_range_is_refused(void **state)
 	REFUSED(GUARD_ORDER_PLAN, order.job = 1);
 	REFUSED(GUARD_ORDER_PLAN, order.flags = GUARD_KILL_UNMASKED);
 	REFUSED(GUARD_ORDER_PLAN, order.pid = 1);
+	REFUSED(GUARD_ORDER_PLAN, order.begun_ns = 1);
+	REFUSED(GUARD_ORDER_JOB, order.begun_ns = 0);
 	REFUSED(GUARD_ORDER_FORGET, order.plan_bytes = 1);
 	REFUSED(GUARD_ORDER_FORGET, order.job = 1);
 	REFUSED(GUARD_ORDER_JOB, order.job = 0);

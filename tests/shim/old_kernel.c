@@ -6,6 +6,10 @@
  *	listmount, statmount	6.8	ENOSYS; mountinfo is read instead
  *	STATX_MNT_ID_UNIQUE	6.8	not answered; STATX_MNT_ID is
  *	PIDFD_GET_*_NAMESPACE	6.11	ENOTTY; /proc/PID/ns is opened instead
+ *	FAN_REPORT_MNT		6.15	EINVAL; mountinfo is waited for instead
+ *
+ * With FSBOX_SHIM_OVERFLOW it is the running kernel, but each time that fanotify or inotify has something to
+ * tell, that is lost: only that something was is told.
  *
  * FSBOX_SHIM_LOG names a file that gets a line for the first time that each is asked for, so that a test
  * sees that the shim was in the way. The static fsbox-init is not reached.
@@ -16,14 +20,19 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define STATMOUNT 457
 #define LISTMOUNT 458
+#define REPORT_MNT 0x00004000L
 #define MNT_ID_UNIQUE 0x00004000U
 #define PIDFD_IOCTL_TYPE 0xFFUL
 
@@ -53,7 +62,57 @@ static void note(const char *what)
 
 typedef long syscall_fn(long number, ...);
 typedef int ioctl_fn(int fd, unsigned long request, ...);
+typedef ssize_t read_fn(int fd, void *block, size_t size);
 typedef int statx_fn(int fd, const char *path, int flags, unsigned int mask, struct statx *st);
+
+static bool loses_events(void)
+{
+	return getenv("FSBOX_SHIM_OVERFLOW") != NULL;
+}
+
+/* What FD is, by its link in /proc: "anon_inode:inotify" ... */
+static bool is_kind(int fd, const char *kind)
+{
+	char path[64] = "/proc/self/fd/";
+	char found[64] = "";
+	char digits[16];
+	size_t at = sizeof(digits) - 1;
+	ssize_t length = 0;
+
+	digits[at] = '\0';
+	do
+		digits[--at] = (char)('0' + fd % 10);
+	while ((fd /= 10) > 0);
+	(void)strncat(path, digits + at, sizeof(path) - strlen(path) - 1);
+	length = readlink(path, found, sizeof(found) - 1);
+	return length > 0 && strcmp(found, kind) == 0;
+}
+
+ssize_t read(int fd, void *block, size_t size)
+{
+	static const struct inotify_event inotify_lost = { .wd = -1, .mask = IN_Q_OVERFLOW };
+	static const struct fanotify_event_metadata fanotify_lost = {
+		.event_len = sizeof(fanotify_lost),
+		.vers = FANOTIFY_METADATA_VERSION,
+		.metadata_len = sizeof(fanotify_lost),
+		.mask = FAN_Q_OVERFLOW,
+		.fd = FAN_NOFD,
+	};
+	NEXT(read_fn, "read");
+	ssize_t got = next.function(fd, block, size);
+
+	if (got <= 0 || size < 4096 || !loses_events())
+		return got;
+	if (is_kind(fd, "anon_inode:inotify")) {
+		memcpy(block, &inotify_lost, sizeof(inotify_lost));
+		return sizeof(inotify_lost);
+	}
+	if (is_kind(fd, "anon_inode:[fanotify]")) {
+		memcpy(block, &fanotify_lost, sizeof(fanotify_lost));
+		return sizeof(fanotify_lost);
+	}
+	return got;
+}
 
 long syscall(long number, ...)
 {
@@ -61,7 +120,7 @@ long syscall(long number, ...)
 	long arguments[6];
 	va_list list;
 
-	if (number == STATMOUNT || number == LISTMOUNT) {
+	if ((number == STATMOUNT || number == LISTMOUNT) && !loses_events()) {
 		note("listmount\n");
 		errno = ENOSYS;
 		return -1;
@@ -70,6 +129,11 @@ long syscall(long number, ...)
 	for (size_t i = 0; i < 6; i++)
 		arguments[i] = va_arg(list, long);
 	va_end(list);
+	if (number == SYS_fanotify_init && arguments[0] & REPORT_MNT && !loses_events()) {
+		note("fanotify\n");
+		errno = EINVAL;
+		return -1;
+	}
 	return next.function(number, arguments[0], arguments[1], arguments[2], arguments[3],
 			     arguments[4], arguments[5]);
 }
@@ -80,7 +144,7 @@ int ioctl(int fd, unsigned long request, ...)
 	void *argument = NULL;
 	va_list list;
 
-	if (((request >> 8) & 0xFF) == PIDFD_IOCTL_TYPE) {
+	if (((request >> 8) & 0xFF) == PIDFD_IOCTL_TYPE && !loses_events()) {
 		note("pidfd ioctl\n");
 		errno = ENOTTY;
 		return -1;
@@ -95,6 +159,8 @@ int statx(int fd, const char *path, int flags, unsigned int mask, struct statx *
 {
 	NEXT(statx_fn, "statx");
 
+	if (loses_events())
+		return next.function(fd, path, flags, mask, st);
 	if (mask & MNT_ID_UNIQUE)
 		note("statx\n");
 	return next.function(fd, path, flags, mask & ~MNT_ID_UNIQUE, st);

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of guards share: a job that does what it is told, events, daemons of one's own."""
+
+import contextlib
+import json
+import os
+
+import lib
+from lib import equal, processes, project, wait_for
+
+MODES = ("system", "user")
+NATIVE = ("--engine", "native")
+
+
+class Inside:
+    """A shell in a sandbox, one line at a time; its result from --status-fd at the end."""
+
+    LOOP = ('echo up; while read -r line; do eval "$line"; s=$?; echo; echo "#$s"; done '
+            '2>/dev/null')
+
+    def __init__(self, daemon, *options, cwd):
+        self.status_fd, theirs = os.pipe()
+        command = daemon.command("spawn", *NATIVE, "--status-fd", str(theirs), *options, "--",
+                                 "/bin/sh", "-c", self.LOOP)
+        self.process = daemon.user.popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1,
+                                         pass_fds=[theirs])
+        os.close(theirs)
+        first = self.process.stdout.readline()
+        if first != b"up\n":
+            raise AssertionError(f"{first!r}, {self.process.stderr.read()!r}")
+
+    def tell(self, line):
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def run(self, line):
+        """What LINE printed and its status."""
+        self.tell(line)
+        out = b""
+        while True:
+            got = self.process.stdout.readline()
+            if not got:
+                raise AssertionError(f"the job is gone: {self.process.stderr.read()!r}")
+            if got.startswith(b"#"):
+                return lib.text(out[:-1]), int(got[1:])
+            out += got
+
+    def end(self):
+        """The `exited` object."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait(20)
+        said = b""
+        while True:
+            data = os.read(self.status_fd, 65536)
+            if not data:
+                break
+            said += data
+        os.close(self.status_fd)
+        for stream in (self.process.stdout, self.process.stderr):
+            stream.close()
+        return json.loads(said)
+
+
+@contextlib.contextmanager
+def inside(daemon, *options, cwd):
+    job = Inside(daemon, *options, cwd=cwd)
+    try:
+        yield job
+    finally:
+        if job.process.poll() is None:
+            job.process.kill()
+            job.process.wait()
+
+
+def hidden(job, path):
+    """Nothing of PATH can be read, now or after a moment for the guard."""
+    def closed():
+        out, _ = job.run(f"cat {path} 2>&1 | grep -c LEAK")
+        return out.strip() == "0"
+    wait_for(closed, 5, f"{path} closed")
+
+
+def events_path(daemon):
+    if daemon.mode == "system":
+        return "/var/log/fsbox/events.jsonl"
+    state = daemon.user.environment().get("XDG_STATE_HOME", f"{daemon.user.home}/.local/state")
+    return f"{state}/fsbox/events.jsonl"
+
+
+def events(daemon, kind, since=0):
+    with contextlib.suppress(FileNotFoundError):
+        with open(events_path(daemon), encoding="utf-8") as file:
+            found = [json.loads(line) for line in file]
+        return [event for event in found if event["event"] == kind][since:]
+    return []
+
+
+def guards():
+    return processes("fsbox-guard")
+
+
+@contextlib.contextmanager
+def own_daemon(mode, config, **options):
+    if mode == "system" and not lib.IS_ROOT:
+        raise lib.Skip("needs root")
+    daemon = lib.make_daemon(mode)
+    daemon.start(config=config, **options)
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
+        daemon.write_config(None if mode == "system" else "")
+
+
+def repository(daemon, name):
+    place = project(daemon, name)
+    daemon.user.shell("git init -q .; git -c user.name=t -c user.email=t@t commit -q --allow-empty "
+                      "-m x; rm -rf .git/hooks; mkdir -p .git/modules/known", cwd=place)
+    return place
+
+
+def of_user(daemon):
+    """The guard of the daemon's user."""
+    for pid in guards():
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+                status = file.read()
+            if (f"Uid:\t{daemon.user.uid}\t" in status and
+                    f"PPid:\t{daemon.process.pid}\n" in status):
+                return pid
+    return None
