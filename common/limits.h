@@ -72,6 +72,14 @@
 #define LIMIT_PLACEHOLDERS_PER_JOB 4096
 #define LIMIT_PLACEHOLDERS_PER_UID 16384 /* 0.5 KB each in the ledger */
 
+/*
+ * The ledger's file: a line is a path of which each byte is escaped, LIMIT_GROUPS numbers and two file
+ * handles; a file is what sixteen users with all their placeholders leave.
+ */
+#define LIMIT_LEDGER_LINE_BYTES (24u << 10)
+#define LIMIT_LEDGER_BYTES (1u << 29)
+#define LIMIT_LEDGER_ENTRIES ((size_t)16 * LIMIT_PLACEHOLDERS_PER_UID)
+
 /* Rules whose mounts are being prepared for one user: two of the largest policies; 0.4 KB each. */
 #define LIMIT_BUILDING_OPERATIONS_PER_UID 200000 /* two plans of LIMIT_RULES */
 

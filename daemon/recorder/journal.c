@@ -29,6 +29,7 @@ static int event_priority(enum event_kind kind)
 	case EVENT_EGRESS_DENIED:
 	case EVENT_MASK_REPAIRED:
 	case EVENT_NAME_PLANTED:
+	case EVENT_LEDGER_REPLAYED:
 		return LOG_NOTICE;
 	case EVENT_ROLE_DIED:
 	case EVENT_STUCK:

@@ -209,6 +209,7 @@ static int add_particulars(struct buf *out, const struct event_message *message)
 	case EVENT_PEER_REFUSED:
 	case EVENT_ROLE_DIED:
 	case EVENT_PLACEHOLDER_LEFT:
+	case EVENT_LEDGER_REPLAYED:
 	case EVENT_STUCK:
 	case EVENT_MASK_LOST:
 	case EVENT_GUARD_DOWN:

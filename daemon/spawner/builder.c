@@ -33,6 +33,9 @@
 /* Above every number that a descriptor is given for good. */
 #define HIGH_FD 32
 
+/* How often a placeholder that was removed under way is made again. */
+#define PLACEHOLDER_ROUNDS 4
+
 /* Where announce() notes what it passed on. */
 struct announcer {
 	char last_made[LIMIT_PATH_BYTES + 1];
@@ -190,8 +193,11 @@ static int announce(enum report_kind kind, const struct report_placeholder *what
 	report_begin(&message, kind);
 	message.u.placeholder = *what;
 	r = report_write(INIT_FD_REPORT, &message, err);
-	/* In the ledger before it is on the disk (R26). */
-	if (r == 0 && kind == REPORT_PLACEHOLDER_INTENT)
+	/*
+	 * In the ledger before it is on the disk (R26). And what is there already may be a placeholder that is
+	 * just being removed: then the answer comes when it is gone.
+	 */
+	if (r == 0 && kind != REPORT_PLACEHOLDER_MADE)
 		r = report_wait_go(INIT_FD_GO, err);
 	if (r == 0 && kind == REPORT_PLACEHOLDER_MADE)
 		memcpy(announcer->last_made, what->path, sizeof(announcer->last_made));
@@ -232,19 +238,23 @@ static int make_placeholder(struct plan *plan, struct plan_op *op, struct error 
 {
 	struct announcer announcer = { .last_made = "" };
 	struct report_placeholder skipped = { .path = "" };
-	int r = placeholder_make(op->path, announce, &announcer, err);
-	bool is_there = r == 1;
+	int r = 1;
 
-	if (r < 0)
-		return r;
-	if (strcmp(announcer.last_made, op->path) != 0) {
+	for (int round = 0; r == 1 && round < PLACEHOLDER_ROUNDS; round++) {
+		r = placeholder_make(op->path, announce, &announcer, err);
+		if (r < 0 || strcmp(announcer.last_made, op->path) == 0)
+			break;
 		/* So that fsboxd knows on what of others' this job stands. */
 		(void)snprintf(skipped.path, sizeof(skipped.path), "%s", op->path);
-		r = announce(REPORT_PLACEHOLDER_SKIPPED, &skipped, &announcer, err);
-		if (r < 0)
-			return r;
+		if (announce(REPORT_PLACEHOLDER_SKIPPED, &skipped, &announcer, err) < 0)
+			return -(int)err->kind;
+		/* From now on it stays, unless it went just before. */
+		if (r == 0 || faccessat(AT_FDCWD, op->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			break;
 	}
-	if (is_there)
+	if (r < 0)
+		return r;
+	if (r == 1)
 		return settle_kind(op, err);
 	leave_out(plan, op->path);
 	return 0;

@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/jobproc.h"
+#include "daemon/spawner/placing.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/sweep.h"
 #include "daemon/spawner/template.h"
@@ -206,12 +207,13 @@ static void on_open_too_long(void *arg)
 
 /* ---- starting ------------------------------------------------------------------------ */
 
-void job_share_placeholders(const struct job *job, const struct plan *plan)
+/* PLACING_WAIT: it begins later, by job_resume(). */
+static int claim(struct job *job, const struct plan *plan, struct error *err)
 {
-	struct ledger *ledger = job->spawner->ledger;
+	int r = placing_plan(job, plan, err);
 
-	for (size_t i = 0; i < plan->count && ledger_count(ledger) > 0; i++)
-		ledger_share(ledger, job->id, job->identity.uid, plan->ops[i].path);
+	job->waits = r == PLACING_WAIT;
+	return r;
 }
 
 /* By bwrap: the plan is the leader's alone. */
@@ -224,8 +226,8 @@ static int start_once(struct job *job, const void *bytes, size_t byte_count, str
 	    (r = verify_plan(job->spawner, job->identity.uid, &plan, err)) < 0 ||
 	    (r = verify_room(&job->start, &plan, err)) < 0)
 		return r;
-	job_share_placeholders(job, &plan);
-	if ((r = jobnet_begin(job, &plan, err)) < 0)
+	r = claim(job, &plan, err);
+	if (r != 0 || (r = jobnet_begin(job, &plan, err)) < 0)
 		return r;
 	return jobproc_start(job, &plan, err);
 }
@@ -243,11 +245,14 @@ static int start_prepared(struct job *job, const void *bytes, size_t byte_count,
 	int r = 0;
 
 	if (template) {
-		template_wait(template, job);
-		return 0;
+		r = claim(job, &template->mem.plan, err);
+		if (r == 0)
+			template_wait(template, job);
+		return r;
 	}
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
-	    (r = verify_plan(spawner, job->identity.uid, &plan, err)) < 0)
+	    (r = verify_plan(spawner, job->identity.uid, &plan, err)) < 0 ||
+	    (r = claim(job, &plan, err)) != 0)
 		return r;
 	return template_build(&spawner->templates, job, bytes, byte_count, &plan, err);
 }
@@ -262,7 +267,6 @@ void job_template_ready(struct job *job)
 {
 	struct error err = ERROR_INIT;
 
-	job_share_placeholders(job, &job->template->mem.plan);
 	if (verify_room(&job->start, &job->template->mem.plan, &err) < 0 ||
 	    jobnet_begin(job, &job->template->mem.plan, &err) < 0 ||
 	    jobproc_start(job, &job->template->mem.plan, &err) < 0)
@@ -303,6 +307,13 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 	if (job->peer_pidfd < 0 || verify_start(job->spawner, &job->start, &err) < 0)
 		job_fail(job, err.kind, "verify", "%s", err.message);
 	else
+		job_begin(job);
+}
+
+void job_resume(struct job *job)
+{
+	job->waits = false;
+	if (!job->over && !job->failed)
 		job_begin(job);
 }
 
@@ -457,30 +468,26 @@ static void explain_stale(struct failure *failure)
 
 void job_finish(struct job *job)
 {
-	struct report_placeholder *gone = NULL;
-	struct error err = ERROR_INIT;
-	size_t count = 0;
+	struct spawner *spawner = job->spawner;
+	uid_t uid = job->identity.uid;
 
 	if (job->started && guardlink_wait(job)) {
 		job->ended = true;
 		return;
 	}
 	job->over = true;
+	job->waits = false;
 	job->state = JOB_ENDING;
 	loop_disarm(&job->spawner->loop, &job->timer);
 	jobproc_release(job);
 	jobnet_end(job);
 	template_leave(job);
 	explain_stale(&job->failure);
-	if (ledger_release(job->spawner->ledger, job->id, &gone, &count, &err) < 0)
-		log_failure(&err, "placeholders of job %llu stay", (unsigned long long)job->id);
-	if (count > 0) {
-		templates_drop_placeholders(&job->spawner->templates, job->identity.uid);
-		sweep_start_take(job->spawner, job->id, &job->identity, gone, count, job_done, job);
-		return;
+	if (ledger_release(spawner->ledger, job->id)) {
+		templates_drop_placeholders(&spawner->templates, uid);
+		sweep_others(spawner, uid, false);
 	}
-	free(gone);
-	job_done(job);
+	sweep_start(spawner, job->id, uid, false, job_done, job);
 }
 
 void job_guarded(struct job *job)
@@ -490,7 +497,7 @@ void job_guarded(struct job *job)
 	job->guarded.waiting = false;
 	if (job->ended)
 		job_finish(job);
-	else if (job->exited && ledger_count(job->spawner->ledger) == 0)
+	else if (job->exited && !ledger_has_job(job->spawner->ledger, job->id))
 		job_tell_end(job);
 }
 

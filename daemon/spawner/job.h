@@ -58,6 +58,8 @@ struct template;
  * @net           what fsbox-egress serves it
  * @guarded      native: what its guard has to do with it
  * @ended        over but for what its guard has to say
+ * @waits         for a sweep, before it begins; @held: a report of its builder's that waits for one
+ * @resumes       will go on now that the sweep is through (placing.c)
  * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
 struct job {
@@ -106,6 +108,9 @@ struct job {
 	bool ended;
 	bool stale;
 	unsigned int rebuilds;
+	bool waits;
+	bool resumes;
+	struct report_message *held;
 	struct job *next; /* spawner.jobs[] */
 };
 
@@ -133,8 +138,8 @@ void job_template_failed(struct job *job, const struct failure *failure);
 /* Whether FAILURE says that the host looks different from what the template was made for. */
 bool job_is_stale(const struct failure *failure);
 
-/* Placeholders of other jobs that the masks of PLAN, this job's, stand on must outlive it. */
-void job_share_placeholders(const struct job *job, const struct plan *plan);
+/* What it would stand on is not being removed any more: begin. A failure ends the job. */
+void job_resume(struct job *job);
 
 /* Native: nothing is left of a start that found its template stale; begin again with a new one. */
 void job_restart(struct job *job);

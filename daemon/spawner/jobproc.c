@@ -17,6 +17,7 @@
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/inherit.h"
 #include "daemon/spawner/netpool.h"
+#include "daemon/spawner/placing.h"
 #include "daemon/spawner/procfs.h"
 #include "daemon/spawner/quote.h"
 #include "daemon/spawner/spawner.h"
@@ -199,27 +200,16 @@ static void send_go(struct job *job)
 
 /* ---- reports ------------------------------------------------------------------------- */
 
-static void take_intent(struct job *job, const struct report_placeholder *what)
+static void take_placeholder(struct job *job, const struct report_message *report)
 {
 	struct error err = ERROR_INIT;
+	int r = placing_report(job, report, &err);
 
-	if (++job->placeholders > LIMIT_PLACEHOLDERS_PER_JOB) {
-		job_fail(job, ERR_LEDGER_FAILED, "placeholder", "more than %d placeholders",
-			 LIMIT_PLACEHOLDERS_PER_JOB);
-		return;
-	}
-	if (ledger_intend(job->spawner->ledger, job->id, job->identity.uid, what, &err) < 0) {
-		job_fail(job, err.kind, "placeholder", "%s", err.message);
-		return;
-	}
-	send_go(job);
-}
-
-static void take_made(struct job *job, const struct report_placeholder *what)
-{
-	struct error err = ERROR_INIT;
-
-	if (ledger_made(job->spawner->ledger, job->id, what, &err) < 0)
+	if (r == 0 && placing_wants_go(report))
+		send_go(job);
+	else if (r == PLACING_WAIT)
+		r = placing_hold(&job->held, report, &err);
+	if (r < 0)
 		job_fail(job, err.kind, "placeholder", "%s", err.message);
 }
 
@@ -292,7 +282,7 @@ static void take_exited(struct job *job, const struct exit_record *record)
 	 * Everybody else is dead and reaped: how pid 1 and its namespaces go is of no interest to
 	 * those who wait. Placeholders are: they go first.
 	 */
-	if (ledger_count(job->spawner->ledger) == 0 && !guardlink_wait(job))
+	if (!ledger_has_job(job->spawner->ledger, job->id) && !guardlink_wait(job))
 		job_tell_end(job);
 
 	/* Pid 1 has nothing left to do but to go. */
@@ -340,14 +330,9 @@ static void take_report(struct job *job, const struct report_message *report)
 	}
 	switch (kind) {
 	case REPORT_PLACEHOLDER_INTENT:
-		take_intent(job, &report->u.placeholder);
-		break;
 	case REPORT_PLACEHOLDER_MADE:
-		take_made(job, &report->u.placeholder);
-		break;
 	case REPORT_PLACEHOLDER_SKIPPED:
-		ledger_share(job->spawner->ledger, job->id, job->identity.uid,
-			     report->u.placeholder.path);
+		take_placeholder(job, report);
 		break;
 	case REPORT_PID1_UP:
 		take_up(job);
@@ -380,8 +365,18 @@ static void on_message(const struct report_message *report, void *arg)
 	take_report(arg, report);
 }
 
+void jobproc_resume(struct job *job)
+{
+	struct report_message *held = job->held;
+
+	job->held = NULL;
+	take_report(job, held);
+	placing_let_go(&held);
+}
+
 static void close_report(struct job *job)
 {
+	placing_let_go(&job->held);
 	loop_remove(&job->spawner->loop, &job->report_source);
 	reportin_deinit(&job->report);
 }

@@ -24,6 +24,9 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err);
 /* Kill whatever is known of the job; how it ended is noticed as usual, or given up on in time. */
 void jobproc_kill(struct job *job);
 
+/* Take the report that waited for a sweep. */
+void jobproc_resume(struct job *job);
+
 /* Ask pid 1 for SIGNO. Fails with ERR_SYSTEM. */
 int jobproc_signal(struct job *job, int signo, struct error *err);
 

@@ -1,195 +1,201 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spawner/ledger.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/buf.h"
 #include "common/limits.h"
 #include "common/scope.h"
-#include "daemon/spawner/unshared.h"
+#include "daemon/log.h"
+#include "daemon/spawner/ledgerfile.h"
+#include "daemon/spawner/ledgerline.h"
+#include "daemon/spawner/ledgertable.h"
+
+/* A file beyond this, and many times what is worth keeping, is written anew at once. */
+#define FILE_SPARE_BYTES (4 << 20)
+#define ENTRY_BYTES 1024
+
+/* More jobs than these stand on nothing: a file that says so is not ours. */
+#define CLAIMS_MOST ((size_t)LIMIT_JOBS * 2)
 
 /*
- * One level of a placeholder.
- *
- * @path    owned
- * @made    @node is known; until then node.btime_* is the time of the intent
- * @jobs    owned; who stands on it; none: it could not be removed when the last one ended
- */
-struct entry {
-	uid_t uid;
-	char *path;
-	struct node_identity parent;
-	struct node_identity node;
-	bool made;
-	uint64_t *jobs;
-	size_t job_count;
-	size_t job_capacity;
-};
-
-/*
- * @entries  sorted by uid, then path; pointers, so that making room for one is cheap
- * @paths    of the entries: names of one user's files are nothing for processes of another (R15)
+ * @line        scratch: a line is too large for the stack
+ * @uid         whose entries are ours; (uid_t)-1: everybody's
+ * @last_job    highest number in the file
+ * @untidy      the file says more than the table
  */
 struct ledger {
-	struct unshared_pool paths;
-	struct entry **entries;
-	size_t count;
-	size_t capacity;
+	struct ledger_table table;
+	struct ledger_file file;
+	struct ledger_line line;
+	struct ledger_replay replay;
+	uid_t uid;
+	uint64_t last_job;
+	bool untidy;
 };
 
-static struct entry *entry_free(struct ledger *ledger, struct entry *entry)
+/* ---- the file --------------------------------------------------------------------------- */
+
+static void begin_line(struct ledger *ledger, enum ledger_act act, uint64_t job,
+		       const struct ledger_entry *entry)
 {
-	if (!entry)
-		return NULL;
-	if (entry->path)
-		unshared_pool_free(&ledger->paths, entry->path, strlen(entry->path) + 1);
-	free(entry->jobs);
-	free(entry);
-	return NULL;
+	struct ledger_line *line = &ledger->line;
+
+	line->act = act;
+	line->job = job;
+	line->identity = entry->identity->identity;
+	line->parent = entry->parent;
+	line->node = entry->node;
+	if (act == LEDGER_INTENT)
+		line->node = (struct node_identity){ .btime_sec = entry->since_sec,
+						     .btime_nsec = entry->since_nsec };
+	(void)snprintf(line->path, sizeof(line->path), "%s", entry->path);
 }
 
-static bool entry_has_job(const struct entry *entry, uint64_t job)
+/* Everything worth keeping: of each entry what it is, and who stands on it. */
+static bool write_entry(struct buf *out, size_t index, void *arg)
 {
-	for (size_t i = 0; i < entry->job_count; i++) {
-		if (entry->jobs[i] == job)
-			return true;
-	}
-	return false;
-}
+	struct ledger *ledger = arg;
+	const struct ledger_entry *entry = NULL;
+	bool made = false;
 
-static void entry_drop_job(struct entry *entry, uint64_t job)
-{
-	for (size_t i = 0; i < entry->job_count; i++) {
-		if (entry->jobs[i] == job)
-			entry->jobs[i--] = entry->jobs[--entry->job_count];
-	}
-}
-
-/* False when memory is short. */
-static bool entry_add_job(struct entry *entry, uint64_t job)
-{
-	if (entry_has_job(entry, job))
-		return true;
-	if (entry->job_count == entry->job_capacity) {
-		size_t capacity = entry->job_capacity ? entry->job_capacity * 2 : 2;
-		uint64_t *jobs = reallocarray(entry->jobs, capacity, sizeof(*jobs));
-
-		if (!jobs)
-			return false;
-		entry->jobs = jobs;
-		entry->job_capacity = capacity;
-	}
-	entry->jobs[entry->job_count++] = job;
-	return true;
-}
-
-static int entry_compare(const struct entry *entry, uid_t uid, const char *path)
-{
-	if (entry->uid != uid)
-		return entry->uid < uid ? -1 : 1;
-	return strcmp(entry->path, path);
-}
-
-/* Index of the first entry at or after UID, PATH; *ret_found: it is that one. */
-static size_t find(const struct ledger *ledger, uid_t uid, const char *path, bool *ret_found)
-{
-	size_t low = 0;
-	size_t high = ledger->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (entry_compare(ledger->entries[middle], uid, path) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*ret_found = low < ledger->count && entry_compare(ledger->entries[low], uid, path) == 0;
-	return low;
-}
-
-/* Index behind the last entry of UID. */
-static size_t end_of(const struct ledger *ledger, uid_t uid)
-{
-	bool found = false;
-
-	/* UID + 1 is at worst the number that means no user. */
-	return uid + 1 > uid ? find(ledger, uid + 1, "", &found) : ledger->count;
-}
-
-static size_t count_of(const struct ledger *ledger, uid_t uid)
-{
-	bool found = false;
-
-	return end_of(ledger, uid) - find(ledger, uid, "", &found);
-}
-
-static void remove_at(struct ledger *ledger, size_t at)
-{
-	ledger->entries[at] = entry_free(ledger, ledger->entries[at]);
-	ledger->count--;
-	for (size_t i = at; i < ledger->count; i++)
-		ledger->entries[i] = ledger->entries[i + 1];
-}
-
-static bool make_room(struct ledger *ledger)
-{
-	size_t capacity = ledger->capacity ? ledger->capacity * 2 : 16;
-	struct entry **entries = NULL;
-
-	if (ledger->count < ledger->capacity)
-		return true;
-	entries = reallocarray(ledger->entries, capacity, sizeof(struct entry *));
-	if (!entries)
+	if (index >= ledger->table.count)
 		return false;
-	ledger->entries = entries;
-	ledger->capacity = capacity;
+	entry = ledger->table.entries[index];
+	made = entry->made;
+	for (size_t i = 0; i < entry->claim_count || i == 0; i++) {
+		uint64_t job = entry->claim_count > 0 ? entry->claims[i].job : 0;
+
+		if (i == 0 && made) {
+			begin_line(ledger, LEDGER_MADE, job, entry);
+			ledger_line_write(&ledger->line, out);
+		}
+		if (i == 0 && (entry->since_sec != 0 || !made)) {
+			begin_line(ledger, LEDGER_INTENT, job, entry);
+			ledger_line_write(&ledger->line, out);
+		} else if (i > 0) {
+			begin_line(ledger, LEDGER_SHARE, job, entry);
+			ledger_line_write(&ledger->line, out);
+		}
+	}
 	return true;
 }
 
-static char *path_keep(struct ledger *ledger, const char *path)
+static int append(struct ledger *ledger, enum ledger_act act, uint64_t job,
+		  const struct ledger_entry *entry, struct error *err)
 {
-	char *kept = unshared_pool_new(&ledger->paths, strlen(path) + 1);
+	AUTO(buf_deinit) struct buf text = BUF_INIT(LIMIT_LEDGER_LINE_BYTES);
+	int r = 0;
 
-	if (kept)
-		memcpy(kept, path, strlen(path) + 1);
-	return kept;
+	begin_line(ledger, act, job, entry);
+	ledger_line_write(&ledger->line, &text);
+	r = buf_check(&text, "a line of the ledger", err);
+	/* Claims are for a successor of ours; a machine that goes down takes their jobs with it. */
+	if (r == 0)
+		r = ledger_file_append(&ledger->file, text.data, text.size,
+				       act == LEDGER_INTENT || act == LEDGER_MADE, err);
+	if (r == 0 &&
+	    ledger->file.size > FILE_SPARE_BYTES + (off_t)ledger->table.count * 8 * ENTRY_BYTES &&
+	    ledger_file_replace(&ledger->file, false, NULL) == 0)
+		ledger->untidy = false;
+	return r;
 }
 
-/* The entry for UID and PATH, new and empty if there was none; its index in *ret_at. */
-static int obtain(struct ledger *ledger, uid_t uid, const char *path, size_t *ret_at,
-		  struct error *err)
-{
-	bool found = false;
-	size_t at = find(ledger, uid, path, &found);
-	struct entry *entry = NULL;
+/* ---- reading it at the start ---------------------------------------------------------------- */
 
-	*ret_at = at;
-	if (found)
-		return 0;
-	if (count_of(ledger, uid) >= LIMIT_PLACEHOLDERS_PER_UID)
-		return error_set(err, ERR_QUOTA_EXCEEDED, 0, "user %u has %d placeholders", uid,
-				 LIMIT_PLACEHOLDERS_PER_UID);
-	entry = calloc(1, sizeof(*entry));
-	if (!entry || !(entry->path = path_keep(ledger, path)) || !make_room(ledger)) {
-		entry_free(ledger, entry);
-		return error_set(err, ERR_NOMEM, 0, "ledger");
+static bool replay_share(struct ledger *ledger, const struct ledger_line *line)
+{
+	struct ledger_table *table = &ledger->table;
+
+	for (size_t i = ledger_table_at(table, line->path, 0);
+	     i < table->count && strcmp(table->entries[i]->path, line->path) == 0; i++)
+		if (table->entries[i]->claim_count > CLAIMS_MOST ||
+		    !ledger_entry_add(table->entries[i], line->job))
+			return false;
+	return true;
+}
+
+static void cancel(struct ledger *ledger, struct ledger_entry *entry)
+{
+	entry->since_sec = 0;
+	if (!entry->made)
+		ledger_table_remove(&ledger->table, entry);
+}
+
+static bool replay_line(struct ledger *ledger, const struct ledger_line *line)
+{
+	struct ledger_entry *entry = NULL;
+
+	if (ledger->uid != (uid_t)-1 && line->identity.uid != ledger->uid)
+		return false;
+	if (line->job > ledger->last_job)
+		ledger->last_job = line->job;
+	switch (line->act) {
+	case LEDGER_SHARE:
+		return replay_share(ledger, line);
+	case LEDGER_CANCEL:
+		entry = ledger_table_find(&ledger->table, line->path, line->identity.uid);
+		if (entry)
+			cancel(ledger, entry);
+		return true;
+	case LEDGER_INTENT:
+	case LEDGER_MADE:
+		break;
 	}
-	entry->uid = uid;
-	for (size_t i = ledger->count; i > at; i--)
-		ledger->entries[i] = ledger->entries[i - 1];
-	ledger->entries[at] = entry;
-	ledger->count++;
-	return 0;
+	if (ledger_table_obtain(&ledger->table, line->path, &line->identity, &entry, NULL) < 0)
+		return false;
+	entry->parent = line->parent;
+	if (line->act == LEDGER_MADE) {
+		entry->node = line->node;
+		entry->made = true;
+		entry->since_sec = 0;
+	} else {
+		entry->since_sec = line->node.btime_sec;
+		entry->since_nsec = line->node.btime_nsec;
+	}
+	return line->job == 0 ||
+	       (entry->claim_count <= CLAIMS_MOST && ledger_entry_add(entry, line->job));
 }
 
-int ledger_new(struct ledger **ret_ledger, struct error *err)
+static void on_line(const char *text, size_t size, void *arg)
+{
+	struct ledger *ledger = arg;
+
+	if (!ledger_line_read(&ledger->line, text, size) || !replay_line(ledger, &ledger->line))
+		ledger->replay.damaged++;
+}
+
+static int replay(struct ledger *ledger, struct error *err)
+{
+	size_t bad = 0;
+	int r = ledger_file_read(&ledger->file, on_line, ledger, &bad, err);
+
+	ledger->replay.damaged += bad;
+	ledger->replay.entries = ledger->table.count;
+	return r;
+}
+
+int ledger_open(struct ledger **ret_ledger, const char *dir, uid_t uid, struct error *err)
 {
 	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	struct error why = ERROR_INIT;
+	int r = 0;
 
 	if (!ledger)
 		return error_set(err, ERR_NOMEM, 0, "ledger");
+	ledger->uid = uid;
+	ledger->file = (struct ledger_file)LEDGER_FILE_INIT;
+	if ((r = ledger_file_open(&ledger->file, dir, write_entry, ledger, &why, err)) < 0 ||
+	    (r = replay(ledger, err)) < 0) {
+		ledger_free(ledger);
+		return r;
+	}
+	if (why.kind != ERR_NONE)
+		(void)snprintf(ledger->replay.why, sizeof(ledger->replay.why), "%.127s",
+			       why.message);
 	*ret_ledger = ledger;
 	return 0;
 }
@@ -198,109 +204,211 @@ struct ledger *ledger_free(struct ledger *ledger)
 {
 	if (!ledger)
 		return NULL;
-	for (size_t i = 0; i < ledger->count; i++)
-		entry_free(ledger, ledger->entries[i]);
-	free(ledger->entries);
-	unshared_pool_deinit(&ledger->paths);
+	ledger_file_close(&ledger->file);
+	ledger_table_deinit(&ledger->table);
 	free(ledger);
 	return NULL;
 }
 
-size_t ledger_count(const struct ledger *ledger)
+void ledger_settle(struct ledger *ledger, ledger_lives_fn *lives, void *arg)
 {
-	return ledger->count;
-}
+	struct error err = ERROR_INIT;
+	bool anything = ledger->replay.entries > 0 || ledger->replay.damaged > 0;
 
-/* JOB stands on every level above PATH that is in the ledger. False when memory is short. */
-static bool share_above(struct ledger *ledger, uint64_t job, uid_t uid, const char *path)
-{
-	AUTO(auto_free) char *above = strdup(path);
-	bool complete = above != NULL;
+	for (size_t i = 0; i < ledger->table.count; i++) {
+		struct ledger_entry *entry = ledger->table.entries[i];
 
-	while (above) {
-		char *slash = strrchr(above, '/');
-		bool found = false;
-		size_t at = 0;
-
-		if (!slash || slash == above)
-			break;
-		*slash = '\0';
-		at = find(ledger, uid, above, &found);
-		if (found && !entry_add_job(ledger->entries[at], job))
-			complete = false;
+		for (size_t j = entry->claim_count; j-- > 0;)
+			if (!lives(entry->claims[j].job, arg))
+				entry->claims[j] = entry->claims[--entry->claim_count];
 	}
-	return complete;
+	if (anything && ledger_file_replace(&ledger->file, ledger->replay.damaged > 0, &err) < 0)
+		log_failure(&err, "what it says stays as it is");
 }
 
-int ledger_intend(struct ledger *ledger, uint64_t job, uid_t uid,
+const struct ledger_replay *ledger_replayed(const struct ledger *ledger)
+{
+	return &ledger->replay;
+}
+
+uint64_t ledger_last_job(const struct ledger *ledger)
+{
+	return ledger->last_job;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+/* JOB's claim on what is exactly at PATH, whoever made it. */
+static int claim_at(struct ledger *ledger, uint64_t job, const char *path, struct error *err)
+{
+	struct ledger_table *table = &ledger->table;
+	int busy = 0;
+
+	for (size_t i = ledger_table_at(table, path, 0);
+	     i < table->count && strcmp(table->entries[i]->path, path) == 0; i++) {
+		struct ledger_entry *entry = table->entries[i];
+		int r = 0;
+
+		if (entry->in_flight)
+			busy = LEDGER_BUSY;
+		if (entry->in_flight || ledger_entry_claim(entry, job))
+			continue;
+		if (!ledger_entry_add(entry, job))
+			return error_set(err, ERR_NOMEM, 0, "ledger");
+		entry->kept = false;
+		r = append(ledger, LEDGER_SHARE, job, entry, err);
+		if (r < 0) {
+			(void)ledger_entry_drop(entry, job);
+			return r;
+		}
+	}
+	return busy;
+}
+
+static int claim_above(struct ledger *ledger, uint64_t job, const char *path, struct error *err)
+{
+	char above[LIMIT_PATH_BYTES + 1];
+	int busy = 0;
+
+	(void)snprintf(above, sizeof(above), "%s", path);
+	for (char *slash = strrchr(above, '/'); slash && slash != above;
+	     slash = strrchr(above, '/')) {
+		int r = 0;
+
+		*slash = '\0';
+		r = claim_at(ledger, job, above, err);
+		if (r < 0)
+			return r;
+		busy |= r;
+	}
+	return busy;
+}
+
+static bool is_busy(const struct ledger *ledger, const char *path)
+{
+	const struct ledger_table *table = &ledger->table;
+
+	for (size_t i = ledger_table_at(table, path, 0);
+	     i < table->count && strcmp(table->entries[i]->path, path) == 0; i++)
+		if (table->entries[i]->in_flight)
+			return true;
+	return false;
+}
+
+int ledger_intend(struct ledger *ledger, uint64_t job, const struct identity *identity,
 		  const struct report_placeholder *what, struct error *err)
 {
-	struct entry *entry = NULL;
+	struct ledger_entry *entry = NULL;
+	struct ledger_entry before;
+	struct ledger_claim *claim = NULL;
 	struct timespec now;
-	size_t at = 0;
 	int r = 0;
 
+	if (is_busy(ledger, what->path))
+		return LEDGER_BUSY;
 	/* Before the entry is there, so that a failure leaves nothing that nobody made. */
-	if (!share_above(ledger, job, uid, what->path))
-		return error_set(err, ERR_NOMEM, 0, "ledger");
-	r = obtain(ledger, uid, what->path, &at, err);
-	if (r < 0)
+	if ((r = claim_above(ledger, job, what->path, err)) != 0 ||
+	    (r = ledger_table_obtain(&ledger->table, what->path, identity, &entry, err)) < 0)
 		return r;
-	entry = ledger->entries[at];
-	if (!entry_add_job(entry, job)) {
-		if (entry->job_count == 0)
-			remove_at(ledger, at);
+	claim = ledger_entry_add(entry, job);
+	if (!claim) {
+		if (entry->claim_count == 0 && !entry->made && entry->since_sec == 0)
+			ledger_table_remove(&ledger->table, entry);
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	}
-	/* Another job was faster, or what it made is gone: then a new identity follows. */
-	if (entry->made)
-		return 0;
+	before = *entry;
+	claim->intends = true;
 	/* The clock that file systems stamp with, or one that is behind it. */
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	entry->parent = what->parent;
-	entry->node = (struct node_identity){ .btime_sec = now.tv_sec,
-					      .btime_nsec = (uint32_t)now.tv_nsec };
-	return 0;
+	if (entry->since_sec == 0) { /* else somebody else is about to as well, since earlier */
+		entry->since_sec = now.tv_sec;
+		entry->since_nsec = (uint32_t)now.tv_nsec;
+	}
+	if (!entry->made)
+		entry->parent = what->parent;
+	r = append(ledger, LEDGER_INTENT, job, entry, err);
+	if (r == 0)
+		return 0;
+	entry->since_sec = before.since_sec;
+	entry->since_nsec = before.since_nsec;
+	(void)ledger_entry_drop(entry, job);
+	if (entry->claim_count == 0 && !entry->made && entry->since_sec == 0)
+		ledger_table_remove(&ledger->table, entry);
+	return r;
 }
 
-int ledger_made(struct ledger *ledger, uint64_t job, const struct report_placeholder *what,
-		struct error *err)
+int ledger_made(struct ledger *ledger, uint64_t job, uid_t uid,
+		const struct report_placeholder *what, struct error *err)
 {
-	size_t at = 0;
+	struct ledger_entry *entry = ledger_table_find(&ledger->table, what->path, uid);
+	struct ledger_claim *claim = entry ? ledger_entry_claim(entry, job) : NULL;
 
 	if (what->node.ino == 0)
 		return error_set(err, ERR_BAD_FRAME, 0, "a placeholder without identity");
-	for (size_t i = 0; i < ledger->count; i = end_of(ledger, ledger->entries[i]->uid)) {
-		struct entry *entry = NULL;
-		bool found = false;
-
-		at = find(ledger, ledger->entries[i]->uid, what->path, &found);
-		entry = found ? ledger->entries[at] : NULL;
-		if (!entry || !entry_has_job(entry, job))
-			continue;
-		entry->made = true;
-		entry->parent = what->parent;
-		entry->node = what->node;
-		return 0;
-	}
-	return error_set(err, ERR_BAD_FRAME, 0, "a placeholder that was not announced");
+	if (!claim || !claim->intends)
+		return error_set(err, ERR_BAD_FRAME, 0, "a placeholder that was not announced");
+	claim->intends = false;
+	entry->made = true;
+	entry->parent = what->parent;
+	entry->node = what->node;
+	entry->since_sec = 0;
+	return append(ledger, LEDGER_MADE, job, entry, err);
 }
 
-void ledger_share(struct ledger *ledger, uint64_t job, uid_t uid, const char *path)
+/* JOB did not make what it said it would. */
+static void forget_intent(struct ledger *ledger, uint64_t job, uid_t uid, const char *path)
 {
-	bool found = false;
-	size_t at = find(ledger, uid, path, &found);
-	struct entry *entry = found ? ledger->entries[at] : NULL;
+	struct ledger_entry *entry = ledger_table_find(&ledger->table, path, uid);
+	struct ledger_claim *claim = entry ? ledger_entry_claim(entry, job) : NULL;
 
-	if (entry && !entry->made && entry->job_count == 1 && entry->jobs[0] == job) {
-		remove_at(ledger, at); /* its own intent, which it says now will not be fulfilled */
-		entry = NULL;
-	}
-	/* Out of memory: the placeholder may go early, as it would had the job never asked. */
-	if (entry)
-		(void)entry_add_job(entry, job);
-	(void)share_above(ledger, job, uid, path);
+	if (!claim || !claim->intends)
+		return;
+	claim->intends = false;
+	for (size_t i = 0; i < entry->claim_count; i++)
+		if (entry->claims[i].intends)
+			return;
+	/* Lost, it is only a successor that might take the user's own directory of this moment for ours. */
+	(void)append(ledger, LEDGER_CANCEL, job, entry, NULL);
+	cancel(ledger, entry);
+	ledger->untidy = true;
 }
+
+int ledger_share(struct ledger *ledger, uint64_t job, uid_t uid, const char *path,
+		 struct error *err)
+{
+	int above = 0;
+	int at = 0;
+
+	forget_intent(ledger, job, uid, path);
+	at = claim_at(ledger, job, path, err);
+	if (at < 0)
+		return at;
+	above = claim_above(ledger, job, path, err);
+	return above < 0 ? above : at | above;
+}
+
+bool ledger_has_job(const struct ledger *ledger, uint64_t job)
+{
+	for (size_t i = 0; i < ledger->table.count; i++)
+		if (ledger_entry_claim(ledger->table.entries[i], job))
+			return true;
+	return false;
+}
+
+bool ledger_release(struct ledger *ledger, uint64_t job)
+{
+	bool unneeded = false;
+
+	for (size_t i = 0; i < ledger->table.count; i++) {
+		struct ledger_entry *entry = ledger->table.entries[i];
+
+		if (ledger_entry_drop(entry, job) && entry->claim_count == 0)
+			unneeded = true;
+	}
+	return unneeded;
+}
+
+/* ---- removing ---------------------------------------------------------------------------------- */
 
 static unsigned depth_of(const char *path)
 {
@@ -313,90 +421,160 @@ static unsigned depth_of(const char *path)
 
 static int compare_deepest_first(const void *a, const void *b)
 {
-	const struct report_placeholder *left = a;
-	const struct report_placeholder *right = b;
-	unsigned left_depth = depth_of(left->path);
-	unsigned right_depth = depth_of(right->path);
+	const struct ledger_entry *const *left = a;
+	const struct ledger_entry *const *right = b;
+	unsigned left_depth = depth_of((*left)->path);
+	unsigned right_depth = depth_of((*right)->path);
 
 	if (left_depth != right_depth)
 		return left_depth > right_depth ? -1 : 1;
-	return strcmp(left->path, right->path);
+	return strcmp((*left)->path, (*right)->path);
 }
 
-/* Whose job it is, as far as the ledger knows. */
-static bool uid_of_job(const struct ledger *ledger, uint64_t job, uid_t *ret_uid)
+static bool is_unneeded(const struct ledger_entry *entry, bool again)
 {
-	for (size_t i = 0; i < ledger->count; i++) {
-		if (entry_has_job(ledger->entries[i], job)) {
-			*ret_uid = ledger->entries[i]->uid;
-			return true;
-		}
+	return entry->claim_count == 0 && !entry->in_flight && (again || !entry->kept);
+}
+
+static struct placeholder placeholder_of(const struct ledger_entry *entry)
+{
+	struct placeholder result = {
+		.what = { .parent = entry->parent, .node = entry->node },
+		.since_sec = entry->since_sec,
+		.since_nsec = entry->since_nsec,
+	};
+
+	(void)snprintf(result.what.path, sizeof(result.what.path), "%s", entry->path);
+	return result;
+}
+
+size_t ledger_unneeded(const struct ledger *ledger, uid_t uid, bool again)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ledger->table.count; i++) {
+		const struct ledger_entry *entry = ledger->table.entries[i];
+
+		count += is_unneeded(entry, again) && entry->identity->identity.uid == uid;
+	}
+	return count;
+}
+
+bool ledger_next_unneeded(const struct ledger *ledger, size_t *from, bool again, uid_t *ret_uid)
+{
+	while (*from < ledger->table.count) {
+		const struct ledger_entry *entry = ledger->table.entries[(*from)++];
+
+		if (!is_unneeded(entry, again))
+			continue;
+		*ret_uid = entry->identity->identity.uid;
+		return true;
 	}
 	return false;
 }
 
-int ledger_release(struct ledger *ledger, uint64_t job, struct report_placeholder **ret_gone,
-		   size_t *ret_count, struct error *err)
+int ledger_take(struct ledger *ledger, uid_t uid, bool again, size_t most,
+		struct identity *ret_identity, struct placeholder **ret_taken, size_t *ret_count,
+		struct error *err)
 {
-	AUTO(auto_free) struct report_placeholder *gone = NULL;
+	AUTO(auto_free) struct ledger_entry **found = NULL;
+	struct placeholder *taken = NULL;
+	const struct ledger_identity *identity = NULL;
 	size_t count = 0;
-	size_t kept = 0;
-	uid_t uid = 0;
 
-	*ret_gone = NULL;
+	*ret_taken = NULL;
 	*ret_count = 0;
-	if (!uid_of_job(ledger, job, &uid))
-		return 0;
-	for (size_t i = 0; i < ledger->count; i++)
-		entry_drop_job(ledger->entries[i], job);
-	/* With those of this user that could not be removed earlier. */
-	for (size_t i = 0; i < ledger->count; i++)
-		count += ledger->entries[i]->uid == uid && ledger->entries[i]->job_count == 0;
+	found = calloc(ledger->table.count + 1, sizeof(struct ledger_entry *));
+	if (!found)
+		return error_set(err, ERR_NOMEM, 0, "ledger");
+	for (size_t i = 0; i < ledger->table.count; i++) {
+		struct ledger_entry *entry = ledger->table.entries[i];
+
+		if (!is_unneeded(entry, again) || entry->identity->identity.uid != uid ||
+		    (identity && entry->identity != identity))
+			continue;
+		identity = entry->identity;
+		found[count++] = entry;
+	}
 	if (count == 0)
 		return 0;
-	gone = calloc(count, sizeof(*gone));
-	if (!gone) /* they stay, without jobs, for the next release */
+	qsort(found, count, sizeof(struct ledger_entry *), compare_deepest_first);
+	count = count < most ? count : most;
+	taken = calloc(count, sizeof(*taken));
+	if (!taken)
 		return error_set(err, ERR_NOMEM, 0, "ledger");
-
-	count = 0;
-	for (size_t i = 0; i < ledger->count; i++) {
-		struct entry *entry = ledger->entries[i];
-		struct report_placeholder *what = &gone[count];
-
-		if (entry->uid != uid || entry->job_count != 0) {
-			ledger->entries[kept++] = entry;
-			continue;
-		}
-		what->parent = entry->parent;
-		what->node = entry->node;
-		memcpy(what->path, entry->path, strlen(entry->path) + 1);
-		entry_free(ledger, entry);
-		count++;
+	for (size_t i = 0; i < count; i++) {
+		found[i]->in_flight = true;
+		taken[i] = placeholder_of(found[i]);
 	}
-	ledger->count = kept;
-	qsort(gone, count, sizeof(*gone), compare_deepest_first);
-	*ret_gone = steal_ptr(&gone);
+	*ret_identity = identity->identity;
+	*ret_taken = taken;
 	*ret_count = count;
 	return 0;
 }
 
-int ledger_keep(struct ledger *ledger, uid_t uid, const struct report_placeholder *what,
-		struct error *err)
+void ledger_settled(struct ledger *ledger, uid_t uid, const char *path, bool gone)
 {
-	bool found = false;
-	struct entry *entry = NULL;
-	size_t at = 0;
-	int r = 0;
+	struct ledger_entry *entry = ledger_table_find(&ledger->table, path, uid);
 
-	(void)find(ledger, uid, what->path, &found);
-	if (found)
-		return 0; /* a job of today has made it anew, or is about to */
-	r = obtain(ledger, uid, what->path, &at, err);
-	if (r < 0)
-		return r;
-	entry = ledger->entries[at];
-	entry->made = what->node.ino != 0;
-	entry->parent = what->parent;
-	entry->node = what->node;
-	return 0;
+	if (!entry || !entry->in_flight)
+		return;
+	entry->in_flight = false;
+	entry->kept = !gone;
+	if (gone) {
+		ledger_table_remove(&ledger->table, entry);
+		ledger->untidy = true;
+	}
+}
+
+bool ledger_has_kept(const struct ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->table.count; i++)
+		if (ledger->table.entries[i]->kept && ledger->table.entries[i]->claim_count == 0)
+			return true;
+	return false;
+}
+
+bool ledger_has_below(const struct ledger *ledger, const char *path)
+{
+	return ledger_table_has_below(&ledger->table, path);
+}
+
+bool ledger_tidy(struct ledger *ledger)
+{
+	struct error err = ERROR_INIT;
+
+	if (!ledger->untidy)
+		return true;
+	if (ledger->table.count == 0) {
+		ledger_file_clear(&ledger->file);
+	} else if (ledger_file_replace(&ledger->file, false, &err) < 0) {
+		log_failure(&err, "it is tried again later");
+		return false;
+	}
+	ledger->untidy = false;
+	return true;
+}
+
+bool ledger_is_untidy(const struct ledger *ledger)
+{
+	return ledger->untidy;
+}
+
+size_t ledger_count(const struct ledger *ledger)
+{
+	return ledger->table.count;
+}
+
+struct ledger_view ledger_view(const struct ledger *ledger, size_t index)
+{
+	const struct ledger_entry *entry = ledger->table.entries[index];
+
+	return (struct ledger_view){
+		.uid = entry->identity->identity.uid,
+		.path = entry->path,
+		.made = entry->made,
+		.kept = entry->kept,
+		.jobs = entry->claim_count,
+	};
 }

@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -175,6 +176,24 @@ static int open_made(const struct level *level, const struct timespec *since)
 	return steal_fd(&fd);
 }
 
+/* For want of room, of whatever kind, it can no more be made than recorded. */
+static int make_failed(struct error *err, int errnum, const char *path)
+{
+	bool is_room = errnum == ENOSPC || errnum == EDQUOT || errnum == EROFS ||
+		       errnum == EMFILE || errnum == ENFILE;
+
+	return error_set(err, is_room ? ERR_LEDGER_FAILED : ERR_SETUP_FAILED, errnum,
+			 "make placeholder %s", quote(path).text);
+}
+
+/* The whole file system: then nobody can make anything. */
+static bool is_read_only(int fd)
+{
+	struct statvfs about;
+
+	return fstatvfs(fd, &about) == 0 && (about.f_flag & ST_RDONLY) != 0;
+}
+
 /*
  * Make one missing level. Returns 1 when something is there now, 0 when this user cannot make it, 2
  * when the parent went away meanwhile.
@@ -207,15 +226,18 @@ static int make_level(const struct level *level, const char *path,
 		return 1;
 	case EACCES:
 	case EPERM:
-	case EROFS:
 	case ENAMETOOLONG: /* then nobody can ever make it */
 		return 0;
 	case ENOENT:
 		return 2;
+	case EROFS:
+		if (is_read_only(level->parent_fd))
+			return 0;
+		break;
 	default:
-		return error_set(err, ERR_SETUP_FAILED, errnum, "make placeholder %s",
-				 quote(path).text);
+		break;
 	}
+	return make_failed(err, errnum, path);
 }
 
 /* One walk from the root. Returns 1, 0 as placeholder_make(), 2 to walk again. */
@@ -227,7 +249,7 @@ static int make_walk(const char *path, placeholder_announce_fn *announce, void *
 	int r = 0;
 
 	if (fd < 0)
-		return error_set(err, ERR_SETUP_FAILED, errno, "open /");
+		return make_failed(err, errno, path);
 	if (path[1] == '\0')
 		return 1; /* the root */
 	while (path[level.end] != '\0') {
@@ -251,8 +273,7 @@ static int make_walk(const char *path, placeholder_announce_fn *announce, void *
 			/* Below a file or behind a closed door: nobody can make it as things are. */
 			if (errno == ENOTDIR || errno == EACCES || errno == EPERM)
 				return 0;
-			return error_set(err, ERR_SETUP_FAILED, errno, "placeholder %s",
-					 quote(path).text);
+			return make_failed(err, errno, path);
 		}
 		(void)close(fd);
 		fd = steal_fd(&next);
@@ -344,42 +365,52 @@ static int open_parent(const struct report_placeholder *placeholder, int *ret_fd
 	return remove_later(err, ENOENT, placeholder->path);
 }
 
-/* Whether the directory at FD is the one that PLACEHOLDER says we made, or were about to. */
-static bool is_ours(const struct report_placeholder *placeholder, int fd)
+/*
+ * Whether the directory at FD is the one that PLACEHOLDER says we made, or were about to. One that was about
+ * to be made was made within its maker's life, or never: what this user makes later is his own.
+ */
+static bool is_ours(const struct placeholder *placeholder, int fd)
 {
+	const struct report_placeholder *what = &placeholder->what;
+	int64_t until = placeholder->since_sec + (LIMIT_SETUP_MS + LIMIT_TEARDOWN_MS) / 1000;
 	struct node_identity identity;
 	struct statx stx;
 
-	if (placeholder->node.ino != 0)
-		return node_identity_read(fd, &identity, NULL) == 0 &&
-		       node_identity_equal(&identity, &placeholder->node);
-	return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx) == 0 &&
+	if (what->node.ino != 0 && node_identity_read(fd, &identity, NULL) == 0 &&
+	    node_identity_equal(&identity, &what->node))
+		return true;
+	return placeholder->since_sec != 0 &&
+	       statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx) == 0 &&
 	       looks_made_by_us(&stx) &&
-	       born_since(&stx, placeholder->node.btime_sec, placeholder->node.btime_nsec);
+	       born_since(&stx, placeholder->since_sec, placeholder->since_nsec) &&
+	       stx.stx_btime.tv_sec <= until;
 }
 
-int placeholder_remove(const struct report_placeholder *placeholder, struct error *err)
+int placeholder_remove(const struct placeholder *placeholder, struct error *err)
 {
-	const char *slash = strrchr(placeholder->path, '/');
+	const char *path = placeholder->what.path;
+	const char *slash = strrchr(path, '/');
 	AUTO(auto_close) int parent_fd = -1;
 	AUTO(auto_close) int fd = -1;
-	int r = open_parent(placeholder, &parent_fd, err);
+	int r = open_parent(&placeholder->what, &parent_fd, err);
 
 	if (r <= 0)
-		return r;
-	fd = open_how(parent_fd, slash + 1, O_DIRECTORY | O_NOFOLLOW,
+		return r < 0 ? r : PLACEHOLDER_GONE;
+	fd = open_how(parent_fd, slash + 1, O_NOFOLLOW,
 		      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
-	if (fd < 0) {
-		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV)
-			return 0;
-		return remove_later(err, errno, placeholder->path);
-	}
+	if (fd < 0 && errno == ENOENT)
+		return PLACEHOLDER_GONE;
+	if (fd < 0)
+		return errno == ELOOP || errno == EXDEV ? PLACEHOLDER_LEFT
+							: remove_later(err, errno, path);
 	if (!is_ours(placeholder, fd))
-		return 0;
+		return PLACEHOLDER_LEFT;
 	/* The worst that a race can do here: another empty directory of this very user's goes. */
 	if (unlinkat(parent_fd, slash + 1, AT_REMOVEDIR) == 0)
-		return 1;
-	if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOENT || errno == ENOTDIR)
-		return 0;
-	return remove_later(err, errno, placeholder->path);
+		return PLACEHOLDER_REMOVED;
+	if (errno == ENOENT)
+		return PLACEHOLDER_GONE;
+	if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
+		return PLACEHOLDER_LEFT;
+	return remove_later(err, errno, path);
 }

@@ -20,8 +20,8 @@
  * skipped, since somebody else was faster or it cannot be made; a negative result of ANNOUNCE
  * stops the work.
  *
- * Returns 1 when PATH exists now, 0 when this user cannot create it (EACCES, EPERM, EROFS: then nobody
- * inside can either), or fails with ERR_SETUP_FAILED.
+ * Returns 1 when PATH exists now, 0 when this user cannot create it (EACCES, EPERM, a read-only file system: then nobody
+ * inside can either), or fails with ERR_SETUP_FAILED, for want of room of any kind ERR_LEDGER_FAILED.
  */
 typedef int placeholder_announce_fn(enum report_kind kind, const struct report_placeholder *what,
 				    void *arg, struct error *err);
@@ -29,14 +29,29 @@ int placeholder_make(const char *path, placeholder_announce_fn *announce, void *
 		     struct error *err);
 
 /*
- * Remove one placeholder. One without inode (an intent whose maker died before it could say more) is
- * removed if it is an empty directory with all marks of ours that was born after node.btime_*.
+ * What is recorded of one.
  *
- * Returns 1 when it was removed, 0 when it was already gone or is not ours
- * any more (replaced, not empty): then it is forgotten. Fails with ERR_SYSTEM when it must be tried
- * again later (file system not mounted, I/O error).
+ * @what                   node.ino 0: nobody said that it was made
+ * @since_sec, @since_nsec its maker may have died before he could say so: then it is an empty directory with
+ *                         all marks of ours that was born from then on, within a builder's life. 0: no
  */
-int placeholder_remove(const struct report_placeholder *placeholder, struct error *err);
+struct placeholder {
+	struct report_placeholder what;
+	int64_t since_sec;
+	uint32_t since_nsec;
+};
+
+enum placeholder_fate {
+	PLACEHOLDER_REMOVED = 1,
+	PLACEHOLDER_GONE, /* there is nothing at its path */
+	PLACEHOLDER_LEFT, /* what is there is not ours, or not empty, and stays */
+};
+
+/*
+ * Remove one placeholder. Returns its fate (enum placeholder_fate): with each it may be forgotten. Fails
+ * with ERR_SYSTEM when it must be tried again later (file system not mounted, I/O error).
+ */
+int placeholder_remove(const struct placeholder *placeholder, struct error *err);
 
 /* Who NODE is, by descriptor (O_PATH is enough). Fails with ERR_SYSTEM. */
 int node_identity_read(int fd, struct node_identity *ret_identity, struct error *err);

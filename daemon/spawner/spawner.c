@@ -360,6 +360,45 @@ static gid_t log_group(const struct spawner *spawner)
 						      : (gid_t)FSBOX_RECORDER_UID;
 }
 
+static int open_ledger(struct spawner *spawner, struct error *err)
+{
+	uid_t uid = spawner->mode == MODE_SYSTEM ? (uid_t)-1 : geteuid();
+	int r = ledger_open(&spawner->ledger, spawner->paths.state_dir, uid, err);
+
+	if (r < 0)
+		return r;
+	if (ledger_last_job(spawner->ledger) > spawner->last_job)
+		spawner->last_job = ledger_last_job(spawner->ledger);
+	return 0;
+}
+
+static bool is_known_job(uint64_t job, void *arg)
+{
+	return job_find(arg, job) != NULL;
+}
+
+/*
+ * Placeholders of jobs that are over, but not for a predecessor of ours. All jobs that still run are in the
+ * table by now.
+ */
+static void replay_ledger(struct spawner *spawner)
+{
+	const struct ledger_replay *replay = ledger_replayed(spawner->ledger);
+	struct event_message event = { .uid = geteuid(), .pid = getpid() };
+
+	ledger_settle(spawner->ledger, is_known_job, spawner);
+	if (replay->entries > 0 || replay->damaged > 0 || replay->why[0] != '\0') {
+		(void)snprintf(event.detail, sizeof(event.detail),
+			       "%zu placeholders, %zu damaged lines%s%s", replay->entries,
+			       replay->damaged, replay->why[0] ? "; " : "", replay->why);
+		log_write(replay->damaged > 0 || replay->why[0] ? LOG_WARNING : LOG_INFO,
+			  "ledger: %s", event.detail);
+		recorderlink_send(&spawner->recorder, EVENT_LEDGER_REPLAYED, &event);
+	}
+	sweep_others(spawner, (uid_t)-1, false);
+	sweep_touch(spawner);
+}
+
 int spawner_init(struct spawner *spawner, const struct options *options, enum daemon_mode mode,
 		 int listen_count, struct error *err)
 {
@@ -373,8 +412,7 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 
 	if ((r = paths_choose(&spawner->paths, options, mode, geteuid(), err)) < 0 ||
 	    (r = config_load(&spawner->config, options, &spawner->paths, mode, err)) < 0 ||
-	    (r = prepare_process(spawner, err)) < 0 || (r = loop_init(&spawner->loop, err)) < 0 ||
-	    (r = ledger_new(&spawner->ledger, err)) < 0)
+	    (r = prepare_process(spawner, err)) < 0 || (r = loop_init(&spawner->loop, err)) < 0)
 		return r;
 	log_set_level((enum log_level)spawner->config.host.log_level);
 	limits = config_quota_limits(&spawner->config);
@@ -385,9 +423,9 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	    (r = paths_prepare(&spawner->paths, mode, FSBOX_RECORDER_UID, log_group(spawner),
 			       err)) < 0 ||
 	    (r = take_locks(spawner, listen_count == 0, err)) < 0 ||
-	    (r = prepare_own_paths(spawner, err)) < 0 || (r = prepare_roles(spawner, err)) < 0 ||
-	    (r = prepare_engines(spawner, err)) < 0 || (r = watch_signals(spawner, err)) < 0 ||
-	    (r = prepare_templates(spawner, err)) < 0)
+	    (r = open_ledger(spawner, err)) < 0 || (r = prepare_own_paths(spawner, err)) < 0 ||
+	    (r = prepare_roles(spawner, err)) < 0 || (r = prepare_engines(spawner, err)) < 0 ||
+	    (r = watch_signals(spawner, err)) < 0 || (r = prepare_templates(spawner, err)) < 0)
 		return r;
 	prepare_protected_paths(spawner);
 	return open_socket(spawner, listen_count, err);
@@ -424,6 +462,7 @@ int spawner_run(struct spawner *spawner, struct error *err)
 
 	if (r < 0)
 		return r;
+	replay_ledger(spawner);
 	tell_ready(spawner);
 	log_write(LOG_INFO, "serving (%s mode)", daemon_mode_name(spawner->mode));
 	spawner_touch(spawner);
@@ -448,6 +487,7 @@ void spawner_deinit(struct spawner *spawner)
 
 	/* Closing the links tells the brokers: they see their jobs through and end. */
 	jobs_deinit(spawner);
+	sweeps_deinit(spawner);
 	templates_deinit(&spawner->templates);
 	guardlinks_deinit(spawner);
 	netpool_deinit(&spawner->netpool);

@@ -30,6 +30,7 @@
 #include "daemon/spawner/peer.h"
 #include "daemon/spawner/quota.h"
 #include "daemon/spawner/recorderlink.h"
+#include "daemon/spawner/sweep.h"
 #include "daemon/spawner/template.h"
 #include "daemon/spawner/verify.h"
 
@@ -64,6 +65,7 @@ struct spawner {
 	struct children children;
 	struct quota quota;
 	struct ledger *ledger;
+	struct sweeps sweeps;
 	struct recorderlink recorder;
 	struct egresslink egress;
 	struct closing closing;

@@ -10,21 +10,31 @@
 #include "common/scope.h"
 #include "daemon/log.h"
 #include "daemon/spawner/placeholder.h"
+#include "daemon/spawner/placing.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
 
-/* What the child says about each placeholder: one byte, in order. */
-enum sweep_verdict { SWEEP_REMOVED = 1, SWEEP_LEFT, SWEEP_KEEP };
+/* As many as one child removes: its verdicts, a byte each, must fit a pipe that nobody reads meanwhile. */
+#define BATCH 512
 
-/* One byte each must fit a pipe that nobody reads until the child has ended. */
-#define SWEEP_MOST 4096
+/* What cannot be removed is tried again: this much later, then twice as much, up to the most. */
+#define RETRY_MS 30000
+#define RETRY_MOST_MS 3600000
+#define RETRY_MOUNTS_MS 1000
 
-/* @said_fd  reading end of the child's pipe */
+/*
+ * @left     how many of those that were unneeded at the start are still to be tried
+ * @taken    what the child removes now; heap
+ * @said_fd  reading end of the child's pipe
+ */
 struct sweep {
 	struct spawner *spawner;
 	uint64_t job;
+	uid_t uid;
+	bool again;
+	size_t left;
 	struct identity identity;
-	struct report_placeholder *placeholders;
+	struct placeholder *taken;
 	size_t count;
 	int said_fd;
 	struct child child;
@@ -38,6 +48,8 @@ struct sweep_birth {
 	int say_fd;
 };
 
+static void sweep_next(struct sweep *sweep);
+
 /* In the child. Nothing of fsboxd's may reach the user's hands: it has become not dumpable. */
 static int sweep_main(void *arg)
 {
@@ -47,9 +59,9 @@ static int sweep_main(void *arg)
 	if (child_arrange_fds(&birth->say_fd, 1, false, NULL) < 0 || chdir("/") < 0 ||
 	    identity_become(&sweep->identity, NULL) < 0)
 		return 1;
-	for (size_t i = 0; i < sweep->count && i < SWEEP_MOST; i++) {
-		int r = placeholder_remove(&sweep->placeholders[i], NULL);
-		uint8_t verdict = r > 0 ? SWEEP_REMOVED : r == 0 ? SWEEP_LEFT : SWEEP_KEEP;
+	for (size_t i = 0; i < sweep->count; i++) {
+		int fate = placeholder_remove(&sweep->taken[i], NULL);
+		uint8_t verdict = fate < 0 ? 0 : (uint8_t)fate; /* enum placeholder_fate */
 
 		if (write(CHILD_FIRST_FD, &verdict, 1) != 1)
 			return 1;
@@ -57,63 +69,58 @@ static int sweep_main(void *arg)
 	return 0;
 }
 
-static void keep(struct sweep *sweep, const struct report_placeholder *placeholder)
+static void record_left(const struct sweep *sweep, const char *path)
 {
-	struct error err = ERROR_INIT;
-
-	if (ledger_keep(sweep->spawner->ledger, sweep->identity.uid, placeholder, &err) < 0)
-		log_failure(&err, "placeholder '%s' stays", placeholder->path);
-}
-
-static void record_left(struct sweep *sweep, const struct report_placeholder *placeholder)
-{
-	struct event_message event = { .job = sweep->job, .uid = sweep->identity.uid };
+	struct event_message event = { .job = sweep->job, .uid = sweep->uid };
 
 	(void)snprintf(event.detail, sizeof(event.detail), "%.*s", (int)sizeof(event.detail) - 1,
-		       placeholder->path);
+		       path);
 	recorderlink_send(&sweep->spawner->recorder, EVENT_PLACEHOLDER_LEFT, &event);
 }
 
-/* Take what was said so far; what nothing was said about is kept for another time. */
+/* What was said so far counts; what nothing was said about is kept for another time. */
 static void settle(struct sweep *sweep)
 {
-	uint8_t verdicts[SWEEP_MOST];
-	ssize_t got = read(sweep->said_fd, verdicts, sizeof(verdicts));
+	struct ledger *ledger = sweep->spawner->ledger;
+	uint8_t verdicts[BATCH];
+	ssize_t got = sweep->said_fd < 0 ? 0 : read(sweep->said_fd, verdicts, sizeof(verdicts));
 	size_t said = got > 0 ? (size_t)got : 0;
 
 	for (size_t i = 0; i < sweep->count; i++) {
-		if (i >= said || verdicts[i] == SWEEP_KEEP)
-			keep(sweep, &sweep->placeholders[i]);
-		else if (verdicts[i] == SWEEP_LEFT)
-			record_left(sweep, &sweep->placeholders[i]);
+		const char *path = sweep->taken[i].what.path;
+		bool kept = i >= said || verdicts[i] == 0;
+
+		/* Not empty, because what could not be removed yet is in it. */
+		if (!kept && verdicts[i] == PLACEHOLDER_LEFT && ledger_has_below(ledger, path))
+			kept = true;
+		else if (!kept && verdicts[i] == PLACEHOLDER_LEFT)
+			record_left(sweep, path);
+		ledger_settled(ledger, sweep->uid, path, !kept);
 	}
+	free(sweep->taken);
+	sweep->taken = NULL;
 }
 
-static void sweep_end(struct sweep *sweep)
+static void child_over(struct sweep *sweep)
 {
-	sweep_done_fn *done = sweep->done;
-	void *arg = sweep->arg;
-
 	settle(sweep);
 	loop_disarm(&sweep->spawner->loop, &sweep->timer);
-	stray_take(sweep->spawner, &sweep->child, sweep->identity.uid, "removal of placeholders",
-		   0);
-	if (sweep->said_fd >= 0)
-		(void)close(sweep->said_fd);
-	free(sweep->placeholders);
-	free(sweep);
-	done(arg);
+	stray_take(sweep->spawner, &sweep->child, sweep->uid, "removal of placeholders", 0);
+	auto_close(&sweep->said_fd);
+	sweep->said_fd = -1;
+	placing_resume(sweep->spawner);
+	sweep_next(sweep);
 }
 
-static void on_exit_of_sweep(int status, void *arg)
+static void on_child_exit(int status, void *arg)
 {
 	(void)status;
-	sweep_end(arg);
+	child_over(arg);
 }
 
 static void on_timeout(void *arg)
 {
-	sweep_end(arg);
+	child_over(arg);
 }
 
 static int start_child(struct sweep *sweep, struct error *err)
@@ -129,43 +136,133 @@ static int start_child(struct sweep *sweep, struct error *err)
 	said_fd = ends[0];
 	say_fd = ends[1];
 	birth.say_fd = say_fd;
-	r = child_start(&sweep->spawner->children, &sweep->child, sweep_main, &birth,
-			on_exit_of_sweep, sweep, err);
+	r = child_start(&sweep->spawner->children, &sweep->child, sweep_main, &birth, on_child_exit,
+			sweep, err);
 	if (r < 0)
 		return r;
 	sweep->said_fd = steal_fd(&said_fd);
 	return 0;
 }
 
-void sweep_start_take(struct spawner *spawner, uint64_t job, const struct identity *identity,
-		      struct report_placeholder *placeholders, size_t count, sweep_done_fn *done,
-		      void *arg)
+static void sweep_end(struct sweep *sweep)
 {
+	struct spawner *spawner = sweep->spawner;
+	sweep_done_fn *done = sweep->done;
+	void *arg = sweep->arg;
+
+	free(sweep);
+	sweep_touch(spawner);
+	if (done)
+		done(arg);
+}
+
+/* The next batch, of one identity; the end when there is none, or when nothing can be begun. */
+static void sweep_next(struct sweep *sweep)
+{
+	struct spawner *spawner = sweep->spawner;
 	struct error err = ERROR_INIT;
-	struct sweep *sweep = calloc(1, sizeof(*sweep));
+
+	if (sweep->left == 0 ||
+	    ledger_take(spawner->ledger, sweep->uid, sweep->again,
+			sweep->left < BATCH ? sweep->left : BATCH, &sweep->identity, &sweep->taken,
+			&sweep->count, &err) < 0 ||
+	    sweep->count == 0) {
+		if (err.kind != ERR_NONE)
+			log_failure(&err, "placeholders of user %u stay", sweep->uid);
+		sweep_end(sweep);
+		return;
+	}
+	sweep->left -= sweep->count;
+	if (start_child(sweep, &err) < 0) {
+		log_failure(&err, "placeholders of user %u stay", sweep->uid);
+		settle(sweep);
+		placing_resume(spawner);
+		sweep_end(sweep);
+		return;
+	}
+	loop_arm(&spawner->loop, &sweep->timer, LIMIT_TEARDOWN_MS, on_timeout, sweep);
+}
+
+void sweep_start(struct spawner *spawner, uint64_t job, uid_t uid, bool again, sweep_done_fn *done,
+		 void *arg)
+{
+	size_t left = ledger_unneeded(spawner->ledger, uid, again);
+	struct sweep *sweep = left > 0 ? calloc(1, sizeof(*sweep)) : NULL;
 
 	if (!sweep) {
-		log_write(LOG_ERROR, "%zu placeholders of job %llu stay: no memory", count,
-			  (unsigned long long)job);
-		free(placeholders);
-		done(arg);
+		if (left > 0)
+			log_write(LOG_ERROR, "placeholders of user %u stay: no memory", uid);
+		sweep_touch(spawner);
+		if (done)
+			done(arg);
 		return;
 	}
 	*sweep = (struct sweep){
 		.spawner = spawner,
 		.job = job,
-		.identity = *identity,
-		.placeholders = placeholders,
-		.count = count,
+		.uid = uid,
+		.again = again,
+		.left = left,
 		.said_fd = -1,
 		.child = CHILD_INIT,
 		.done = done,
 		.arg = arg,
 	};
-	if (start_child(sweep, &err) < 0) {
-		log_failure(&err, "remove the placeholders of job %llu", (unsigned long long)job);
-		sweep_end(sweep);
-		return;
+	sweep_next(sweep);
+}
+
+void sweep_others(struct spawner *spawner, uid_t uid, bool again)
+{
+	uid_t other = 0;
+
+	for (size_t from = 0; ledger_next_unneeded(spawner->ledger, &from, again, &other);)
+		if (other != uid)
+			sweep_start(spawner, 0, other, again, NULL, NULL);
+}
+
+/* ---- timers ------------------------------------------------------------------------------ */
+
+static void on_retry(void *arg)
+{
+	struct spawner *spawner = arg;
+
+	sweep_others(spawner, (uid_t)-1, true);
+}
+
+static void on_tidy(void *arg)
+{
+	struct spawner *spawner = arg;
+
+	(void)ledger_tidy(spawner->ledger);
+	sweep_touch(spawner);
+}
+
+void sweep_touch(struct spawner *spawner)
+{
+	struct sweeps *sweeps = &spawner->sweeps;
+
+	if (ledger_is_untidy(spawner->ledger) && !sweeps->tidy.armed)
+		loop_arm(&spawner->loop, &sweeps->tidy, LEDGER_TIDY_MS, on_tidy, spawner);
+	if (!ledger_has_kept(spawner->ledger)) {
+		loop_disarm(&spawner->loop, &sweeps->retry);
+		sweeps->retry_ms = 0;
+	} else if (!sweeps->retry.armed) {
+		sweeps->retry_ms = sweeps->retry_ms == 0 ? RETRY_MS : sweeps->retry_ms * 2;
+		if (sweeps->retry_ms > RETRY_MOST_MS)
+			sweeps->retry_ms = RETRY_MOST_MS;
+		loop_arm(&spawner->loop, &sweeps->retry, sweeps->retry_ms, on_retry, spawner);
 	}
-	loop_arm(&spawner->loop, &sweep->timer, LIMIT_TEARDOWN_MS, on_timeout, sweep);
+}
+
+void sweep_mounts_changed(struct spawner *spawner)
+{
+	if (ledger_has_kept(spawner->ledger))
+		loop_arm(&spawner->loop, &spawner->sweeps.retry, RETRY_MOUNTS_MS, on_retry,
+			 spawner);
+}
+
+void sweeps_deinit(struct spawner *spawner)
+{
+	loop_disarm(&spawner->loop, &spawner->sweeps.retry);
+	loop_disarm(&spawner->loop, &spawner->sweeps.tidy);
 }

@@ -16,8 +16,10 @@
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
+#include "daemon/spawner/placing.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
+#include "daemon/spawner/sweep.h"
 
 /* ---- one template --------------------------------------------------------------------- */
 
@@ -32,6 +34,7 @@ static void template_free(struct template *template)
 	auto_close(&template->mount_ns_fd);
 	/* One that is not through by now hangs, or was given up. */
 	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template", 0);
+	placing_let_go(&template->held);
 	templatemem_deinit(&template->mem);
 	guardlink_plan_release(template->guard);
 	free(template);
@@ -110,7 +113,6 @@ void template_wait(struct template *template, struct job *job)
 	template->waiters = job;
 	if (!template->first)
 		template->first = job;
-	job_share_placeholders(job, &template->mem.plan);
 }
 
 /* It will never be ready: everybody who waits is told, and it is gone. */
@@ -189,53 +191,59 @@ static void take_built(struct template *template)
 }
 
 /* What the first job announced, everybody who waits relies on as well. */
-static void share_among_waiters(const struct template *template, const char *path)
+static int share_among_waiters(const struct template *template, const char *path, struct error *err)
 {
-	for (const struct job *job = template->waiters; job; job = job->next_waiter)
-		if (job != template->first)
-			ledger_share(template->spawner->ledger, job->id, job->identity.uid, path);
-}
-
-static int take_intent(struct template *template, const struct report_placeholder *what,
-		       struct error *err)
-{
-	struct job *job = template->first;
 	int r = 0;
 
-	if (++job->placeholders > LIMIT_PLACEHOLDERS_PER_JOB)
-		return error_set(err, ERR_LEDGER_FAILED, 0, "more than %d placeholders",
-				 LIMIT_PLACEHOLDERS_PER_JOB);
-	r = ledger_intend(template->spawner->ledger, job->id, job->identity.uid, what, err);
-	if (r < 0)
-		return r;
-	share_among_waiters(template, what->path);
-	send_go(template);
-	return 0;
+	for (const struct job *job = template->waiters; r >= 0 && job; job = job->next_waiter)
+		if (job != template->first)
+			r = ledger_share(template->spawner->ledger, job->id, job->identity.uid,
+					 path, err);
+	return r < 0 ? r : 0;
 }
 
 /* Placeholders are the first job's: they go when it and all that share them are over. */
 static void take_placeholder(struct template *template, const struct report_message *report)
 {
-	struct ledger *ledger = template->spawner->ledger;
-	const struct report_placeholder *what = &report->u.placeholder;
-	struct job *job = template->first;
 	struct error err = ERROR_INIT;
 	int r = 0;
 
-	if (!job) {
+	if (!template->first) {
 		template_fail_text(template, ERR_SETUP_FAILED, "the job it was made for is gone");
 		return;
 	}
-	if (report->kind == REPORT_PLACEHOLDER_INTENT) {
-		r = take_intent(template, what, &err);
-	} else if (report->kind == REPORT_PLACEHOLDER_MADE) {
-		r = ledger_made(ledger, job->id, what, &err);
-	} else {
-		ledger_share(ledger, job->id, job->identity.uid, what->path);
-		share_among_waiters(template, what->path);
-	}
+	r = placing_report(template->first, report, &err);
+	if (r == PLACING_WAIT)
+		r = placing_hold(&template->held, report, &err);
+	else if (r == 0 && placing_wants_go(report) &&
+		 (r = share_among_waiters(template, report->u.placeholder.path, &err)) == 0)
+		send_go(template);
 	if (r < 0)
 		template_fail_text(template, err.kind, err.message);
+}
+
+static struct template *next_waiting(const struct templates *templates)
+{
+	for (struct template *at = templates->first; at; at = at->next)
+		if (at->resumes)
+			return at;
+	return NULL;
+}
+
+void templates_resume(struct templates *templates)
+{
+	struct template *template = NULL;
+
+	for (struct template *at = templates->first; at; at = at->next)
+		at->resumes = at->held != NULL;
+	while ((template = next_waiting(templates))) {
+		struct report_message *held = template->held;
+
+		template->resumes = false;
+		template->held = NULL;
+		take_placeholder(template, held);
+		placing_let_go(&held);
+	}
 }
 
 static void on_message(const struct report_message *report, void *arg)
@@ -554,6 +562,7 @@ static void on_mounts_changed(uint32_t events, void *arg)
 
 	(void)events;
 	templates_drop_all(templates, "the host's mounts changed");
+	sweep_mounts_changed(templates->spawner);
 	/* Now rather than in the next job's time, which hears of a failure too. */
 	(void)protected_paths_refresh(templates->spawner, NULL);
 }

@@ -42,6 +42,7 @@ enum template_state { TEMPLATE_BUILDING = 1, TEMPLATE_READY, TEMPLATE_DROPPED };
  * @outdated     the host's mounts or the configuration changed while it was built: those that wait began
  *               before that, nobody else gets it
  * @first        for whose sake it is built: placeholders are announced as this job's in the ledger
+ * @held         a report of the builder's that waits for a sweep; @resumes: not any more (placing.h)
  * @waiters      all that wait, the first among them: job.next_waiter
  */
 struct template
@@ -60,6 +61,8 @@ struct template
 
 	struct job *first;
 	struct job *waiters;
+	struct report_message *held;
+	bool resumes;
 	struct child builder;
 	struct reportin report;
 	int go_fd;
@@ -133,5 +136,8 @@ void templates_drop_guarded(struct templates *templates, const struct guard_plan
 
 /* LINK's guard is gone for good: nothing can be started that needs it. */
 void templates_guard_lost(struct templates *templates, const struct guardlink *link);
+
+/* A sweep is through: builders that waited for it go on. */
+void templates_resume(struct templates *templates);
 
 #endif

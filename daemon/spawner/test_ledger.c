@@ -4,11 +4,78 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/limits.h"
+#include "common/scope.h"
 #include "tests/test.h"
 
 #define UID 1000
+#define ALL ((uid_t)-1)
+
+/* Where the ledgers of these tests lie: in memory if possible, since some sync thousands of times. */
+static char dir[64];
+
+static char *in_dir(const char *name)
+{
+	static char paths[4][128];
+	static size_t next;
+	char *path = paths[next++ % ARRAY_SIZE(paths)];
+
+	(void)snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	return path;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	(void)snprintf(dir, sizeof(dir), "/dev/shm/fsbox-test-XXXXXX");
+	if (mkdtemp(dir))
+		return 0;
+	(void)snprintf(dir, sizeof(dir), "/tmp/fsbox-test-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	static const char *const names[] = { "ledger", "ledger.new", "ledger.damaged",
+					     "ledger.lock" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		(void)remove(in_dir(names[i]));
+	return rmdir(dir);
+}
+
+static struct ledger *open_ledger(void)
+{
+	struct ledger *ledger = NULL;
+	struct error err = ERROR_INIT;
+
+	if (ledger_open(&ledger, dir, ALL, &err) < 0)
+		fail_msg("%s", err.message);
+	return ledger;
+}
+
+static bool lives_if_equal(uint64_t job, void *arg)
+{
+	return job == *(const uint64_t *)arg;
+}
+
+/* As after fsboxd was killed; @living: the only job that still runs. */
+static struct ledger *restart(struct ledger *ledger, uint64_t living)
+{
+	ledger_free(ledger);
+	ledger = open_ledger();
+	ledger_settle(ledger, lives_if_equal, &living);
+	return ledger;
+}
+
+static struct identity identity_of(uid_t uid)
+{
+	return (struct identity){ .uid = uid, .gid = uid };
+}
 
 static struct report_placeholder placeholder(const char *path, uint64_t ino)
 {
@@ -18,76 +85,108 @@ static struct report_placeholder placeholder(const char *path, uint64_t ino)
 	return what;
 }
 
-static void make(struct ledger *ledger, uint64_t job, const char *path, uint64_t ino)
+static int intend_as(struct ledger *ledger, uint64_t job, uid_t uid, const char *path,
+		     struct error *err)
 {
 	struct report_placeholder what = placeholder(path, 0);
-	struct error err;
+	struct identity identity = identity_of(uid);
 
-	assert_int_equal(ledger_intend(ledger, job, UID, &what, &err), 0);
-	what.node.ino = ino;
-	assert_int_equal(ledger_made(ledger, job, &what, &err), 0);
+	return ledger_intend(ledger, job, &identity, &what, err);
 }
 
-/* The paths that JOB's end frees, separated by blanks. Static. */
-static const char *release(struct ledger *ledger, uint64_t job)
+static int intend(struct ledger *ledger, uint64_t job, const char *path)
 {
-	static char text[4096];
-	struct report_placeholder *gone = NULL;
+	return intend_as(ledger, job, UID, path, NULL);
+}
+
+static int tell_made(struct ledger *ledger, uint64_t job, const char *path, uint64_t ino)
+{
+	struct report_placeholder what = placeholder(path, ino);
+
+	return ledger_made(ledger, job, UID, &what, NULL);
+}
+
+static void make(struct ledger *ledger, uint64_t job, const char *path, uint64_t ino)
+{
+	assert_int_equal(intend(ledger, job, path), 0);
+	assert_int_equal(tell_made(ledger, job, path, ino), 0);
+}
+
+static int share(struct ledger *ledger, uint64_t job, const char *path)
+{
+	return ledger_share(ledger, job, UID, path, NULL);
+}
+
+/* What nobody of UID's needs, taken and removed: paths between blanks. Static. */
+static const char *sweep_as(struct ledger *ledger, uid_t uid)
+{
+	static char text[3 * LIMIT_PATH_BYTES];
+	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct identity identity;
 	size_t count = 0;
-	size_t used = 0;
 
 	text[0] = '\0';
-	assert_int_equal(ledger_release(ledger, job, &gone, &count, NULL), 0);
+	assert_int_equal(ledger_take(ledger, uid, false, 1000, &identity, &taken, &count, NULL), 0);
 	for (size_t i = 0; i < count; i++) {
-		size_t length = strlen(gone[i].path);
-
-		assert_true(used + length + 2 < sizeof(text));
-		if (used > 0)
-			text[used++] = ' ';
-		memcpy(text + used, gone[i].path, length + 1);
-		used += length;
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+			       i > 0 ? " " : "", taken[i].what.path);
+		assert_int_equal(identity.uid, uid);
 	}
-	free(gone);
+	for (size_t i = 0; i < count; i++)
+		ledger_settled(ledger, uid, taken[i].what.path, true);
 	return text;
+}
+
+static const char *release(struct ledger *ledger, uint64_t job)
+{
+	(void)ledger_release(ledger, job);
+	return sweep_as(ledger, UID);
 }
 
 static void R26_intent_made_release(void **state)
 {
-	struct report_placeholder *gone = NULL;
-	struct ledger *ledger = NULL;
+	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct ledger *ledger = open_ledger();
+	struct identity identity;
 	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
+	assert_int_equal(ledger_replayed(ledger)->entries, 0);
 	make(ledger, 1, "/w/a", 10);
 	make(ledger, 1, "/w/a/b", 11);
-	make(ledger, 1, "/w/a/b/c", 12);
-	assert_int_equal(ledger_count(ledger), 3);
-	assert_int_equal(ledger_release(ledger, 1, &gone, &count, NULL), 0);
-	assert_int_equal(count, 3);
-	assert_string_equal(gone[0].path, "/w/a/b/c");
-	assert_int_equal(gone[0].node.ino, 12);
-	assert_int_equal(gone[0].parent.ino, 2);
-	assert_string_equal(gone[1].path, "/w/a/b");
-	assert_string_equal(gone[2].path, "/w/a");
-	free(gone);
+	assert_int_equal(ledger_count(ledger), 2);
+	assert_true(ledger_has_job(ledger, 1));
+	assert_false(ledger_has_job(ledger, 2));
+	assert_string_equal(release(ledger, 2), "");
+	assert_true(ledger_release(ledger, 1));
+	assert_int_equal(ledger_unneeded(ledger, UID, false), 2);
+	assert_int_equal(ledger_unneeded(ledger, UID + 1, false), 0);
+	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
+	assert_int_equal(count, 2);
+	assert_string_equal(taken[0].what.path, "/w/a/b"); /* deepest first */
+	assert_int_equal(taken[0].what.node.ino, 11);
+	assert_int_equal(taken[0].what.parent.ino, 2);
+	assert_int_equal(taken[0].since_sec, 0);
+	assert_int_equal(identity.gid, UID);
+	assert_int_equal(ledger_unneeded(ledger, UID, false), 0);
+	assert_string_equal(sweep_as(ledger, UID), "");
+	ledger_settled(ledger, UID, "/w/a/b", true);
+	ledger_settled(ledger, UID, "/w/a", true);
 	assert_int_equal(ledger_count(ledger), 0);
-	assert_string_equal(release(ledger, 1), "");
 	ledger_free(ledger);
 }
 
 static void B13_shared_placeholders_stay(void **state)
 {
-	struct ledger *ledger = NULL;
+	struct ledger *ledger = open_ledger();
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
 	make(ledger, 1, "/w/a", 10);
 	make(ledger, 1, "/w/a/b", 11);
 	make(ledger, 1, "/w/x", 12);
 	/* Sharing a level shares what it stands on. */
-	ledger_share(ledger, 2, UID, "/w/a/b");
-	ledger_share(ledger, 2, UID, "/somewhere/else");
+	assert_int_equal(share(ledger, 2, "/w/a/b"), 0);
+	assert_int_equal(share(ledger, 2, "/somewhere/else"), 0);
 	assert_string_equal(release(ledger, 1), "/w/x");
 	assert_int_equal(ledger_count(ledger), 2);
 	/* A third makes one below the same level. */
@@ -98,140 +197,305 @@ static void B13_shared_placeholders_stay(void **state)
 	ledger_free(ledger);
 }
 
-static void other_users_do_not_share(void **state)
+/* In a tree of both, what one made the other stands on; it is removed as the one who made it. */
+static void B13_users_share_a_tree(void **state)
 {
-	struct ledger *ledger = NULL;
+	struct ledger *ledger = open_ledger();
+	uid_t uid = 0;
+	size_t from = 0;
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
 	make(ledger, 1, "/w/a", 10);
-	ledger_share(ledger, 2, UID + 1, "/w/a");
-	assert_string_equal(release(ledger, 2), "");
-	assert_string_equal(release(ledger, 1), "/w/a");
+	assert_int_equal(ledger_share(ledger, 2, UID + 1, "/w/a", NULL), 0);
+	assert_string_equal(release(ledger, 1), "");
+	assert_true(ledger_release(ledger, 2));
+	assert_string_equal(sweep_as(ledger, UID + 1), "");
+	assert_true(ledger_next_unneeded(ledger, &from, false, &uid));
+	assert_int_equal(uid, UID);
+	assert_false(ledger_next_unneeded(ledger, &from, false, &uid));
+	assert_string_equal(sweep_as(ledger, UID), "/w/a");
+
+	/* Both are about to make the same one: each has an entry, one of them comes true. */
+	assert_int_equal(intend_as(ledger, 3, UID, "/w/b", NULL), 0);
+	assert_int_equal(intend_as(ledger, 4, UID + 1, "/w/b", NULL), 0);
+	assert_int_equal(ledger_count(ledger), 2);
+	assert_int_equal(tell_made(ledger, 3, "/w/b", 11), 0);
+	assert_int_equal(ledger_share(ledger, 4, UID + 1, "/w/b", NULL), 0);
+	assert_int_equal(ledger_count(ledger), 1);
+	assert_string_equal(release(ledger, 3), "");
+	assert_string_equal(release(ledger, 4), "/w/b");
 	ledger_free(ledger);
 }
 
 static void unannounced_is_refused(void **state)
 {
-	struct report_placeholder what = placeholder("/w/a", 10);
-	struct ledger *ledger = NULL;
-	struct error err;
+	struct ledger *ledger = open_ledger();
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
-	assert_int_equal(ledger_made(ledger, 1, &what, &err), -ERR_BAD_FRAME);
+	assert_int_equal(tell_made(ledger, 1, "/w/a", 10), -ERR_BAD_FRAME);
 	make(ledger, 2, "/w/a", 10);
-	assert_int_equal(ledger_made(ledger, 1, &what, &err), -ERR_BAD_FRAME);
-	/* Made, but by nobody who can be told again. */
-	what.node.ino = 0;
-	assert_int_equal(ledger_made(ledger, 2, &what, &err), -ERR_BAD_FRAME);
+	assert_int_equal(tell_made(ledger, 1, "/w/a", 10), -ERR_BAD_FRAME);
+	/* Once for each time that it was announced, and never without identity. */
+	assert_int_equal(tell_made(ledger, 2, "/w/a", 12), -ERR_BAD_FRAME);
+	assert_int_equal(intend(ledger, 2, "/w/b"), 0);
+	assert_int_equal(tell_made(ledger, 2, "/w/b", 0), -ERR_BAD_FRAME);
 	ledger_free(ledger);
 }
 
-static void an_intent_alone_comes_back_with_its_time(void **state)
+static void R26_an_intent_alone_has_its_time(void **state)
 {
-	struct report_placeholder what = placeholder("/w/a", 0);
-	struct report_placeholder *gone = NULL;
-	struct ledger *ledger = NULL;
+	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct ledger *ledger = open_ledger();
+	struct identity identity;
 	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
-	assert_int_equal(ledger_intend(ledger, 1, UID, &what, NULL), 0);
-	assert_int_equal(ledger_release(ledger, 1, &gone, &count, NULL), 0);
+	assert_int_equal(intend(ledger, 1, "/w/a"), 0);
+	for (int round = 0; round < 2; round++) {
+		ledger = restart(ledger, 0);
+		assert_int_equal(ledger_replayed(ledger)->entries, 1);
+	}
+	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
 	assert_int_equal(count, 1);
-	assert_int_equal(gone[0].node.ino, 0);
-	assert_true(gone[0].node.btime_sec > 1600000000);
-	free(gone);
+	assert_int_equal(taken[0].what.node.ino, 0);
+	assert_int_equal(taken[0].what.parent.ino, 2);
+	assert_true(taken[0].since_sec > 1600000000);
+	ledger_settled(ledger, UID, "/w/a", true);
 
-	/* Skipped: nothing was made, nothing is to be removed. */
-	assert_int_equal(ledger_intend(ledger, 1, UID, &what, NULL), 0);
-	ledger_share(ledger, 1, UID, "/w/a");
+	/* Skipped: nothing was made, nothing is to be removed; a successor knows it too. */
+	assert_int_equal(intend(ledger, 1, "/w/a"), 0);
+	assert_int_equal(share(ledger, 1, "/w/a"), 0);
 	assert_string_equal(release(ledger, 1), "");
+	assert_int_equal(ledger_count(ledger), 0);
+	ledger = restart(ledger, 0);
 	assert_int_equal(ledger_count(ledger), 0);
 	ledger_free(ledger);
 }
 
 static void two_jobs_race_for_one_path(void **state)
 {
-	struct report_placeholder what = placeholder("/w/a", 0);
-	struct ledger *ledger = NULL;
+	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct ledger *ledger = open_ledger();
+	struct identity identity;
+	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
-	assert_int_equal(ledger_intend(ledger, 1, UID, &what, NULL), 0);
-	assert_int_equal(ledger_intend(ledger, 2, UID, &what, NULL), 0);
-	what.node.ino = 10;
-	assert_int_equal(ledger_made(ledger, 1, &what, NULL), 0);
-	ledger_share(ledger, 2, UID, "/w/a");
+	assert_int_equal(intend(ledger, 1, "/w/a"), 0);
+	assert_int_equal(intend(ledger, 2, "/w/a"), 0);
+	assert_int_equal(tell_made(ledger, 1, "/w/a", 10), 0);
+	assert_int_equal(share(ledger, 2, "/w/a"), 0);
 	assert_string_equal(release(ledger, 1), "");
 	assert_string_equal(release(ledger, 2), "/w/a");
 
-	/* The second intends after the first has made it, having looked before. */
+	/* Neither made it: a third did, which is not ours to remove. */
+	assert_int_equal(intend(ledger, 1, "/w/a"), 0);
+	assert_int_equal(intend(ledger, 2, "/w/a"), 0);
+	assert_int_equal(share(ledger, 1, "/w/a"), 0);
+	assert_int_equal(share(ledger, 2, "/w/a"), 0);
+	assert_int_equal(ledger_count(ledger), 0);
+
+	/*
+	 * The second intends after the first has made it, having looked before: while nobody knows what
+	 * came of it, what is there may be either's.
+	 */
 	make(ledger, 1, "/w/a", 10);
-	what.node.ino = 0;
-	assert_int_equal(ledger_intend(ledger, 2, UID, &what, NULL), 0);
-	ledger_share(ledger, 2, UID, "/w/a");
+	assert_int_equal(intend(ledger, 2, "/w/a"), 0);
+	ledger = restart(ledger, 2);
+	ledger = restart(ledger, 0);
+	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(taken[0].what.node.ino, 10);
+	assert_true(taken[0].since_sec > 1600000000);
+	ledger_settled(ledger, UID, "/w/a", true);
+
+	make(ledger, 1, "/w/a", 10);
+	assert_int_equal(intend(ledger, 2, "/w/a"), 0);
+	assert_int_equal(share(ledger, 2, "/w/a"), 0);
 	assert_string_equal(release(ledger, 2), "");
 	assert_string_equal(release(ledger, 1), "/w/a");
 	ledger_free(ledger);
 }
 
-static void kept_ones_are_tried_again(void **state)
+/* What a child is removing, nobody comes to stand on. */
+static void B13_what_is_being_removed_is_busy(void **state)
 {
-	struct report_placeholder what = placeholder("/mnt/a", 10);
-	struct ledger *ledger = NULL;
+	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct ledger *ledger = open_ledger();
+	struct identity identity;
+	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
-	assert_int_equal(ledger_keep(ledger, UID, &what, NULL), 0);
-	assert_int_equal(ledger_keep(ledger, UID, &what, NULL), 0);
-	assert_int_equal(ledger_count(ledger), 1);
+	make(ledger, 1, "/w/a", 10);
+	make(ledger, 1, "/w/a/b", 11);
+	assert_true(ledger_release(ledger, 1));
+	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
+	assert_int_equal(share(ledger, 2, "/w/a/b"), LEDGER_BUSY);
+	assert_int_equal(share(ledger, 2, "/w/a/x"), LEDGER_BUSY);
+	assert_int_equal(share(ledger, 2, "/w/c"), 0);
+	assert_int_equal(intend(ledger, 2, "/w/a/b"), LEDGER_BUSY);
+	assert_int_equal(intend(ledger, 2, "/w/a/b/c"), LEDGER_BUSY);
+	assert_int_equal(ledger_share(ledger, 2, UID + 1, "/w/a", NULL), LEDGER_BUSY);
+	assert_false(ledger_release(ledger, 2));
+	ledger_settled(ledger, UID, "/w/a/b", false);
+	ledger_settled(ledger, UID, "/w/a", false);
+	assert_true(ledger_has_below(ledger, "/w/a"));
+	assert_false(ledger_has_below(ledger, "/w/a/b"));
+	assert_true(ledger_has_kept(ledger));
+	assert_int_equal(share(ledger, 3, "/w/a/b"), 0);
+	assert_false(ledger_has_kept(ledger));
+	assert_string_equal(release(ledger, 3), "/w/a/b /w/a");
+	ledger_free(ledger);
+}
+
+static void R26_kept_ones_are_tried_again(void **state)
+{
+	AUTO(auto_free) struct placeholder *taken = NULL;
+	AUTO(auto_free) struct placeholder *again = NULL;
+	struct ledger *ledger = open_ledger();
+	struct identity identity;
+	size_t count = 0;
+
+	(void)state;
+	make(ledger, 1, "/mnt/a", 10);
+	assert_true(ledger_release(ledger, 1));
+	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
+	assert_int_equal(count, 1);
+	ledger_settled(ledger, UID, "/mnt/a", false);
 	make(ledger, 5, "/w/b", 11);
-	assert_string_equal(release(ledger, 5), "/mnt/a /w/b");
-	/* Taken over by a job of today instead. */
-	assert_int_equal(ledger_keep(ledger, UID, &what, NULL), 0);
-	ledger_share(ledger, 6, UID, "/mnt/a");
-	make(ledger, 7, "/w/b", 11);
-	assert_string_equal(release(ledger, 7), "/w/b");
-	assert_string_equal(release(ledger, 6), "/mnt/a");
+	assert_string_equal(release(ledger, 5), "/w/b"); /* not each time */
+	assert_int_equal(ledger_unneeded(ledger, UID, true), 1);
+	assert_int_equal(ledger_take(ledger, UID, true, 9, &identity, &again, &count, NULL), 0);
+	assert_int_equal(count, 1);
+	ledger_settled(ledger, UID, "/mnt/a", false);
+	/* By a successor as well. */
+	ledger = restart(ledger, 0);
+	assert_string_equal(sweep_as(ledger, UID), "/mnt/a /w/b");
+	ledger_free(ledger);
+}
+
+/* R26, and a kill of fsboxd: whoever still runs keeps what it stands on. */
+static void R26_replayed_at_the_start(void **state)
+{
+	struct ledger *ledger = open_ledger();
+
+	(void)state;
+	make(ledger, 7, "/w/a", 10);
+	make(ledger, 7, "/w/a/b", 11);
+	make(ledger, 9, "/w/x", 12);
+	assert_int_equal(share(ledger, 8, "/w/a"), 0);
+	ledger = restart(ledger, 8);
+	assert_int_equal(ledger_replayed(ledger)->entries, 3);
+	assert_int_equal(ledger_replayed(ledger)->damaged, 0);
+	assert_int_equal(ledger_last_job(ledger), 9);
+	assert_string_equal(sweep_as(ledger, UID), "/w/a/b /w/x");
+	/* Written anew at each start: what was said then is still known. */
+	ledger = restart(ledger, 8);
+	ledger = restart(ledger, 8);
+	assert_string_equal(sweep_as(ledger, UID), "/w/a/b /w/x");
+	assert_string_equal(release(ledger, 8), "/w/a");
+	ledger_free(ledger);
+}
+
+static void R26_forgotten_on_disk_after_a_while(void **state)
+{
+	struct ledger *ledger = open_ledger();
+	struct stat about;
+
+	(void)state;
+	assert_false(ledger_is_untidy(ledger));
+	make(ledger, 1, "/w/a", 10);
+	make(ledger, 2, "/w/b", 11);
+	assert_false(ledger_is_untidy(ledger));
+	assert_string_equal(release(ledger, 1), "/w/a");
+	assert_true(ledger_is_untidy(ledger));
+	/* Until then a successor looks, and finds that it is gone. */
+	ledger = restart(ledger, 2);
+	assert_string_equal(sweep_as(ledger, UID), "/w/a");
+	assert_true(ledger_tidy(ledger));
+	assert_false(ledger_is_untidy(ledger));
+	ledger = restart(ledger, 2);
+	assert_string_equal(sweep_as(ledger, UID), "");
+	assert_string_equal(release(ledger, 2), "/w/b");
+	assert_true(ledger_tidy(ledger));
+	assert_int_equal(stat(in_dir("ledger"), &about), 0);
+	assert_int_equal(about.st_size, strlen("fsbox ledger 1\n"));
+	ledger_free(ledger);
+}
+
+/* Others' entries are not of a user's own daemon's making. */
+static void R26_entries_of_others_are_not_ours(void **state)
+{
+	struct ledger *ledger = open_ledger();
+
+	(void)state;
+	make(ledger, 1, "/w/a", 10);
+	assert_int_equal(intend_as(ledger, 2, UID + 1, "/w/b", NULL), 0);
+	ledger_free(ledger);
+	assert_int_equal(ledger_open(&ledger, dir, UID, NULL), 0);
+	assert_int_equal(ledger_replayed(ledger)->entries, 1);
+	assert_int_equal(ledger_replayed(ledger)->damaged, 1);
+	ledger_free(ledger);
+}
+
+static void R26_damaged_lines_are_set_aside(void **state)
+{
+	struct ledger *ledger = open_ledger();
+	uint64_t living = 1;
+	FILE *file = NULL;
+
+	(void)state;
+	make(ledger, 1, "/w/a", 10);
+	file = fopen(in_dir("ledger"), "ae");
+	assert_non_null(file);
+	assert_true(fputs("made 1 0 0 - nonsense\nhalf a l", file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	ledger_free(ledger);
+	ledger = open_ledger();
+	assert_int_equal(ledger_replayed(ledger)->damaged, 2);
+	ledger_settle(ledger, lives_if_equal, &living);
+	assert_int_equal(access(in_dir("ledger.damaged"), R_OK), 0);
+	ledger = restart(ledger, 1);
+	assert_int_equal(ledger_replayed(ledger)->damaged, 0);
+	assert_int_equal(ledger_count(ledger), 1);
 	ledger_free(ledger);
 }
 
 static void R13_placeholders_are_bounded(void **state)
 {
-	struct ledger *ledger = NULL;
-	struct report_placeholder what;
+	struct ledger *ledger = open_ledger();
 	struct error err;
 	char path[32];
 
 	(void)state;
-	assert_int_equal(ledger_new(&ledger, NULL), 0);
 	for (int i = 0; i < LIMIT_PLACEHOLDERS_PER_UID; i++) {
 		(void)snprintf(path, sizeof(path), "/w/%d", i);
-		what = placeholder(path, 0);
-		assert_int_equal(ledger_intend(ledger, 1, UID, &what, &err), 0);
+		assert_int_equal(intend(ledger, 1, path), 0);
 	}
-	what = placeholder("/w/one-more", 0);
-	assert_int_equal(ledger_intend(ledger, 1, UID, &what, &err), -ERR_QUOTA_EXCEEDED);
-	assert_int_equal(ledger_intend(ledger, 2, UID + 1, &what, &err), 0);
-	what = placeholder("/w/5", 0);
-	assert_int_equal(ledger_intend(ledger, 1, UID, &what, &err), 0);
+	assert_int_equal(intend_as(ledger, 1, UID, "/w/one-more", &err), -ERR_QUOTA_EXCEEDED);
+	assert_int_equal(intend_as(ledger, 2, UID + 1, "/w/one-more", &err), 0);
+	assert_int_equal(intend(ledger, 3, "/w/5"), 0);
 	ledger_free(ledger);
 	assert_null(ledger_free(NULL));
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(R26_intent_made_release),
-		cmocka_unit_test(B13_shared_placeholders_stay),
-		cmocka_unit_test(other_users_do_not_share),
-		cmocka_unit_test(unannounced_is_refused),
-		cmocka_unit_test(an_intent_alone_comes_back_with_its_time),
-		cmocka_unit_test(two_jobs_race_for_one_path),
-		cmocka_unit_test(kept_ones_are_tried_again),
-		cmocka_unit_test(R13_placeholders_are_bounded),
+		TEST(R26_intent_made_release),
+		TEST(B13_shared_placeholders_stay),
+		TEST(B13_users_share_a_tree),
+		TEST(unannounced_is_refused),
+		TEST(R26_an_intent_alone_has_its_time),
+		TEST(two_jobs_race_for_one_path),
+		TEST(B13_what_is_being_removed_is_busy),
+		TEST(R26_kept_ones_are_tried_again),
+		TEST(R26_replayed_at_the_start),
+		TEST(R26_forgotten_on_disk_after_a_while),
+		TEST(R26_entries_of_others_are_not_ours),
+		TEST(R26_damaged_lines_are_set_aside),
+		TEST(R13_placeholders_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,13 @@ static char *in_base(const char *name)
 	return path;
 }
 
+static int remove_one(const struct report_placeholder *what)
+{
+	const struct placeholder placeholder = { .what = *what };
+
+	return placeholder_remove(&placeholder, NULL);
+}
+
 static void make_ok(const char *path, struct told *told)
 {
 	struct error err = ERROR_INIT;
@@ -109,9 +116,9 @@ static void R26_every_level_is_made_and_removed(void **state)
 
 	/* Not from the top: the outer ones are not empty, and are forgotten. */
 	for (size_t i = 3; i-- > 0;)
-		assert_int_equal(placeholder_remove(&told.made[i], NULL), 1);
+		assert_int_equal(remove_one(&told.made[i]), PLACEHOLDER_REMOVED);
 	assert_int_equal(lstat(in_base("a"), &st), -1);
-	assert_int_equal(placeholder_remove(&told.made[2], NULL), 0);
+	assert_int_equal(remove_one(&told.made[2]), PLACEHOLDER_GONE);
 }
 
 static void existing_paths_are_left_alone(void **state)
@@ -243,7 +250,7 @@ static void R26_only_the_very_object_is_removed(void **state)
 	(void)state;
 	/* In use. */
 	assert_int_equal(mknod(in_base("a/file"), S_IFREG | 0600, 0), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_LEFT);
 	assert_int_equal(lstat(in_base("a/file"), &st), 0);
 	assert_int_equal(unlink(in_base("a/file")), 0);
 
@@ -251,19 +258,19 @@ static void R26_only_the_very_object_is_removed(void **state)
 	assert_int_equal(rmdir(in_base("a")), 0);
 	(void)usleep(20000);
 	assert_int_equal(mkdir(in_base("a"), 0700), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_LEFT);
 	assert_int_equal(lstat(in_base("a"), &st), 0);
 
 	/* Replaced by a file; by a link to an empty directory. */
 	what = make_one(in_base("b"));
 	assert_int_equal(rmdir(in_base("b")), 0);
 	assert_int_equal(mknod(in_base("b"), S_IFREG | 0600, 0), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_LEFT);
 	assert_int_equal(lstat(in_base("b"), &st), 0);
 	what = make_one(in_base("c"));
 	assert_int_equal(rename(in_base("c"), in_base("c2")), 0);
 	assert_int_equal(symlink("c2", in_base("c")), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_LEFT);
 	assert_int_equal(lstat(in_base("c2"), &st), 0);
 }
 
@@ -277,36 +284,46 @@ static void the_parent_must_be_the_same_too(void **state)
 	what = make_one(in_base("p/a"));
 	/* Moved away as a whole, and another in its place. */
 	assert_int_equal(rename(in_base("p"), in_base("q")), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_GONE);
 	assert_int_equal(mkdir(in_base("p"), 0755), 0);
 	assert_int_equal(rename(in_base("q/a"), in_base("p/a")), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_GONE);
 	assert_int_equal(lstat(in_base("p/a"), &st), 0);
 	/* Through a link. */
 	assert_int_equal(rename(in_base("p/a"), in_base("q/a")), 0);
 	assert_int_equal(rmdir(in_base("p")), 0);
 	assert_int_equal(symlink("q", in_base("p")), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_GONE);
 	assert_int_equal(lstat(in_base("q/a"), &st), 0);
 }
 
 static void an_intent_is_removed_by_its_marks(void **state)
 {
 	struct report_placeholder what = make_one(in_base("a"));
+	struct placeholder intent = { .what = what };
 	const struct node_identity made = what.node;
 	struct stat st;
 
 	(void)state;
 	if (made.btime_sec == 0)
 		skip(); /* without birth times such a one is left */
-	what.node = (struct node_identity){ .btime_sec = made.btime_sec + 1 };
-	assert_int_equal(placeholder_remove(&what, NULL), 0); /* older than the intent */
-	what.node.btime_sec = made.btime_sec - 1;
+	intent.what.node = (struct node_identity){ .ino = 0 };
+	assert_int_equal(placeholder_remove(&intent, NULL), PLACEHOLDER_LEFT); /* no intent */
+	intent.since_sec = made.btime_sec + 1;
+	assert_int_equal(placeholder_remove(&intent, NULL), PLACEHOLDER_LEFT); /* older than it */
+	intent.since_sec = made.btime_sec - 3600;
+	assert_int_equal(placeholder_remove(&intent, NULL),
+			 PLACEHOLDER_LEFT); /* the user's, since */
+	intent.since_sec = made.btime_sec - 1;
 	assert_int_equal(chmod(in_base("a"), 0755), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 0); /* somebody's */
+	assert_int_equal(placeholder_remove(&intent, NULL), PLACEHOLDER_LEFT); /* somebody's */
 	assert_int_equal(chmod(in_base("a"), 0700), 0);
 	assert_int_equal(lstat(in_base("a"), &st), 0);
-	assert_int_equal(placeholder_remove(&what, NULL), 1);
+	/* With the identity of one that went before as well. */
+	intent.what.node = made;
+	intent.what.node.ino++;
+	assert_int_equal(placeholder_remove(&intent, NULL), PLACEHOLDER_REMOVED);
+	assert_int_equal(placeholder_remove(&intent, NULL), PLACEHOLDER_GONE);
 }
 
 static void swapped_under_way(void **state)
@@ -328,7 +345,7 @@ static void swapped_under_way(void **state)
 		struct told told = { .made_count = 0 };
 
 		if (placeholder_make(path, announce, &told, NULL) == 1 && told.made_count == 1)
-			(void)placeholder_remove(&told.made[0], NULL);
+			(void)remove_one(&told.made[0]);
 	}
 	(void)kill(swapper, SIGKILL);
 	(void)waitpid(swapper, NULL, 0);
@@ -340,7 +357,7 @@ static void swapped_under_way(void **state)
 
 static void R26_unmounted_is_kept(void **state)
 {
-	struct report_placeholder what;
+	struct placeholder kept = { .since_sec = 0 };
 	struct error err;
 
 	(void)state;
@@ -349,13 +366,13 @@ static void R26_unmounted_is_kept(void **state)
 	assert_int_equal(mkdir(in_base("m"), 0755), 0);
 	assert_int_equal(mount("none", in_base("m"), "tmpfs", 0, NULL), 0);
 	assert_int_equal(mkdir(in_base("m/d"), 0755), 0);
-	what = make_one(in_base("m/d/a"));
+	kept.what = make_one(in_base("m/d/a"));
 	assert_int_equal(mount("none", in_base("m"), "tmpfs", 0, NULL), 0); /* another on top */
-	assert_int_equal(placeholder_remove(&what, &err), -ERR_SYSTEM);
+	assert_int_equal(placeholder_remove(&kept, &err), -ERR_SYSTEM);
 	assert_int_equal(mkdir(in_base("m/d"), 0755), 0);
-	assert_int_equal(placeholder_remove(&what, &err), -ERR_SYSTEM);
+	assert_int_equal(placeholder_remove(&kept, &err), -ERR_SYSTEM);
 	assert_int_equal(umount(in_base("m")), 0);
-	assert_int_equal(placeholder_remove(&what, &err), 1);
+	assert_int_equal(placeholder_remove(&kept, &err), PLACEHOLDER_REMOVED);
 	assert_int_equal(umount(in_base("m")), 0);
 }
 

@@ -32,6 +32,7 @@ enum event_kind {
 	EVENT_MASK_LOST,     /* the same, and the job was killed */
 	EVENT_NAME_PLANTED,  /* a protected name appeared while a job ran */
 	EVENT_GUARD_DOWN,    /* what keeps masks in place died, and was replaced if it could be */
+	EVENT_LEDGER_REPLAYED, /* a start found placeholders of another one, or a ledger that is damaged */
 	EVENT_KIND_COUNT,
 };
 
@@ -56,7 +57,7 @@ struct event_egress {
 /*
  * @time_ns  CLOCK_REALTIME
  * @detail   EVENT_PEER_REFUSED, _FAILED: why; _ROLE_DIED: which; _PLACEHOLDER_LEFT,
- *          _MASK_*, _NAME_PLANTED: the path, cut
+ *          _MASK_*, _NAME_PLANTED: the path, cut; _LEDGER_REPLAYED: what was found
  */
 struct event_message {
 	uint32_t size; /* sizeof(struct event_message) */

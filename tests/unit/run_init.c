@@ -259,6 +259,7 @@ static void note(struct run *run, struct run_side *side, const struct report_mes
 		return;
 	case REPORT_PLACEHOLDER_SKIPPED:
 		run->skipped_count++;
+		assert_int_equal(write(run->go_fd, "g", 1), 1);
 		return;
 	case REPORT_PID1_UP:
 	case REPORT_BUILT:

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/placing.h"
+
+#include <string.h>
+
+#include "common/plan.h"
+#include "daemon/spawner/job.h"
+#include "daemon/spawner/jobproc.h"
+#include "daemon/spawner/spawner.h"
+#include "daemon/spawner/template.h"
+#include "daemon/spawner/unshared.h"
+
+int placing_plan(struct job *job, const struct plan *plan, struct error *err)
+{
+	struct ledger *ledger = job->spawner->ledger;
+	int wait = 0;
+
+	for (size_t i = 0; i < plan->count && ledger_count(ledger) > 0; i++) {
+		int r = ledger_share(ledger, job->id, job->identity.uid, plan->ops[i].path, err);
+
+		if (r < 0)
+			return r;
+		wait |= r;
+	}
+	return wait ? PLACING_WAIT : 0;
+}
+
+static int take_intent(struct job *job, const struct report_placeholder *what, struct error *err)
+{
+	int r = 0;
+
+	if (job->placeholders >= LIMIT_PLACEHOLDERS_PER_JOB)
+		return error_set(err, ERR_LEDGER_FAILED, 0, "more than %d placeholders",
+				 LIMIT_PLACEHOLDERS_PER_JOB);
+	r = ledger_intend(job->spawner->ledger, job->id, &job->identity, what, err);
+	if (r == 0)
+		job->placeholders++;
+	return r;
+}
+
+int placing_report(struct job *job, const struct report_message *report, struct error *err)
+{
+	const struct report_placeholder *what = &report->u.placeholder;
+	struct ledger *ledger = job->spawner->ledger;
+	int r = 0;
+
+	if (report->kind == REPORT_PLACEHOLDER_INTENT)
+		r = take_intent(job, what, err);
+	else if (report->kind == REPORT_PLACEHOLDER_MADE)
+		r = ledger_made(ledger, job->id, job->identity.uid, what, err);
+	else if (report->kind == REPORT_PLACEHOLDER_SKIPPED)
+		r = ledger_share(ledger, job->id, job->identity.uid, what->path, err);
+	else
+		r = error_set(err, ERR_BAD_FRAME, 0, "no report about a placeholder");
+	return r == LEDGER_BUSY ? PLACING_WAIT : r;
+}
+
+bool placing_wants_go(const struct report_message *report)
+{
+	return report->kind == REPORT_PLACEHOLDER_INTENT ||
+	       report->kind == REPORT_PLACEHOLDER_SKIPPED;
+}
+
+int placing_hold(struct report_message **held, const struct report_message *report,
+		 struct error *err)
+{
+	if (*held)
+		return error_set(err, ERR_BAD_FRAME, 0, "a second report of one that waits");
+	/* A path of this user's is nothing for children that are somebody else (R15). */
+	*held = unshared_new(sizeof(**held), false);
+	if (!*held)
+		return error_set(err, ERR_NOMEM, 0, "keep a report");
+	memcpy(*held, report, sizeof(*report));
+	return 0;
+}
+
+void placing_let_go(struct report_message **held)
+{
+	unshared_free(*held, sizeof(**held));
+	*held = NULL;
+}
+
+/* One that waited before this sweep was through. Any of them may end others, so each is looked for anew. */
+static struct job *next_waiting(const struct spawner *spawner)
+{
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++)
+		for (struct job *job = spawner->jobs[i]; job; job = job->next)
+			if (job->resumes)
+				return job;
+	return NULL;
+}
+
+void placing_resume(struct spawner *spawner)
+{
+	bool anybody = false;
+
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++) {
+		for (struct job *job = spawner->jobs[i]; job; job = job->next) {
+			job->resumes = job->waits || job->held;
+			anybody |= job->resumes;
+		}
+	}
+	for (struct job *job = NULL; anybody && (job = next_waiting(spawner));) {
+		job->resumes = false;
+		if (job->held)
+			jobproc_resume(job);
+		else if (job->waits)
+			job_resume(job);
+	}
+	templates_resume(&spawner->templates);
+}
