@@ -66,6 +66,10 @@
 /* Connections and channels that hold descriptors nobody dares to close, because closing hangs. */
 #define LIMIT_LINGERING 1024
 
+/* How jobs ended is kept for those who ask again: the newest of each identity, and so long. */
+#define LIMIT_RESULTS_PER_BROKER 128
+#define LIMIT_RESULT_KEPT_MS 10000
+
 /* Directories that one job may have made as mount points. */
 #define LIMIT_GUARD_REPORTS_PER_JOB \
 	256 /* of masks and names: further ones are acted on, not told */

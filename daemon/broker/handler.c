@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "common/scope.h"
+#include "daemon/broker/adopted.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/policyreq.h"
@@ -165,8 +166,10 @@ static void do_wait(struct call *call)
 	struct error err = ERROR_INIT;
 	struct job *job;
 
-	if (jobs_find_for(call->broker, call->params.wait.job, call->params.wait.cookie, &job,
-			  &err) < 0)
+	if (jobs_find(call->broker, call->params.wait.job) == NULL)
+		adopted_ask(call, call->params.wait.job);
+	else if (jobs_find_for(call->broker, call->params.wait.job, call->params.wait.cookie, &job,
+			       &err) < 0)
 		call_error(call, &err);
 	else
 		job_wait(job, call);
@@ -193,6 +196,11 @@ static void do_signal(struct call *call)
 	struct job *job = jobs_find(call->broker, params->job);
 	int r = 0;
 
+	/* Only here the cookie can be compared; without one fsboxd alone decides. */
+	if (job == NULL && params->cookie != NULL) {
+		adopted_ask(call, params->job);
+		return;
+	}
 	if (job != NULL && job->phase == JOB_PHASE_ENDED)
 		r = error_set(&err, ERR_JOB_UNKNOWN, 0, "job %llu is over",
 			      (unsigned long long)params->job);
@@ -352,6 +360,10 @@ static void do_inspect(struct call *call)
 	if (jobs_find(call->broker, params->job) == NULL && params->cookie == NULL) {
 		/* Not ours: fsboxd may know it, and shows what it knows to whom it may. */
 		do_list(call);
+		return;
+	}
+	if (jobs_find(call->broker, params->job) == NULL) {
+		adopted_ask(call, params->job);
 		return;
 	}
 	if (jobs_find_for(call->broker, params->job, params->cookie, &job, &err) < 0) {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/spawn.h"
+#include "daemon/broker/spawnfacts.h"
 #include "daemon/log.h"
 
 static void arm(struct job *job, unsigned ms)
@@ -298,22 +298,6 @@ static void channel_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-static int make_cookie(char ret_text[COOKIE_TEXT], struct error *err)
-{
-	static const char digits[] = "0123456789abcdef";
-	uint8_t bytes[COOKIE_BYTES];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		return error_set(err, ERR_SYSTEM, errno, "getrandom");
-	for (size_t i = 0; i < sizeof(bytes); i++) {
-		ret_text[2 * i] = digits[bytes[i] >> 4];
-		ret_text[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	ret_text[2 * sizeof(bytes)] = '\0';
-	explicit_bzero(bytes, sizeof(bytes));
-	return 0;
-}
-
 int job_new_take(struct broker *broker, uint64_t id, int channel, struct client *client,
 		 struct spawn *spawn, struct job **ret_job, struct error *err)
 {
@@ -336,7 +320,7 @@ int job_new_take(struct broker *broker, uint64_t id, int channel, struct client 
 	job->channel_event =
 		event_new(broker->base, channel, EV_READ | EV_PERSIST, channel_readable, job);
 	job->clock = event_new(broker->base, -1, 0, clock_rings, job);
-	r = make_cookie(job->cookie, err);
+	r = cookie_make(job->cookie, job->cookie_hash, err);
 	if (r == 0 && (job->channel_event == NULL || job->clock == NULL ||
 		       event_add(job->channel_event, NULL) < 0))
 		r = error_set(err, ERR_NOMEM, ENOMEM, "a job");
@@ -350,6 +334,38 @@ int job_new_take(struct broker *broker, uint64_t id, int channel, struct client 
 	*ret_job = job;
 	broker_touch(broker);
 	return 0;
+}
+
+int jobs_adopt(struct broker *broker, uint64_t id, const struct link_job_found *found,
+	       struct error *err)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	union method_result facts;
+	int r;
+
+	if (job == NULL)
+		return error_set(err, ERR_NOMEM, ENOMEM, "a job");
+	job->broker = broker;
+	job->id = id;
+	job->adopted = true;
+	job->phase = JOB_PHASE_RUNNING;
+	job->channel = -1;
+	job->has_lifeline = true; /* init has it, or it was detached */
+	memcpy(job->cookie_hash, found->cookie_hash, sizeof(job->cookie_hash));
+	method_result_init(METHOD_INSPECT, &facts);
+	job->facts = facts.inspect;
+	job->clock = event_new(broker->base, -1, 0, clock_rings, job);
+	r = job->clock == NULL ? error_set(err, ERR_NOMEM, ENOMEM, "a job")
+			       : spawnfacts_found(id, found, &job->facts, err);
+	job->next = broker->jobs.first;
+	broker->jobs.first = job;
+	broker->jobs.active++;
+	if (r < 0)
+		job_free(job);
+	else if (found->is_over)
+		job_over(job, &found->ended);
+	broker_touch(broker);
+	return r;
 }
 
 void job_started(struct job *job)
@@ -380,25 +396,13 @@ struct job *jobs_find(struct broker *broker, uint64_t id)
 	return job;
 }
 
-/* Takes as long for a wrong cookie as for the right one. */
-static bool cookie_fits(const struct job *job, const char *cookie)
-{
-	unsigned differs = 0;
-
-	if (strlen(cookie) != COOKIE_TEXT - 1)
-		return false;
-	for (size_t i = 0; i < COOKIE_TEXT - 1; i++)
-		differs |= (unsigned char)job->cookie[i] ^ (unsigned char)cookie[i];
-	return differs == 0;
-}
-
 int jobs_find_for(struct broker *broker, uint64_t id, const char *cookie, struct job **ret_job,
 		  struct error *err)
 {
 	struct job *job = jobs_find(broker, id);
 
 	if (job == NULL || job->phase == JOB_PHASE_STARTING ||
-	    (cookie != NULL && !cookie_fits(job, cookie)))
+	    (cookie != NULL && !cookie_fits(job->cookie_hash, cookie)))
 		return error_set(err, ERR_JOB_UNKNOWN, 0, "job %llu", (unsigned long long)id);
 	*ret_job = job;
 	return 0;
@@ -493,9 +497,28 @@ void jobs_on_link(struct broker *broker, const struct link_message *message)
 	case LINK_DONE:
 	case LINK_ERROR:
 	case LINK_STATUS:
+	case LINK_JOB_FOUND:
 	case LINK_KIND_COUNT:
 		break;
 	}
+}
+
+/* Nobody here can say any more how JOB, which others started, ends: the next fsboxd can. */
+static void let_go(struct job *job)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_set(&err, ERR_UNREACHABLE, 0, "fsboxd is gone; ask the next one");
+	while (job->waiters != NULL) {
+		struct job_waiter *waiter = job->waiters;
+		struct call *call = waiter->call;
+
+		job->waiters = waiter->next;
+		free(waiter);
+		call->on_gone = NULL;
+		call_error(call, &err);
+	}
+	job_free(job);
 }
 
 /* From now on only init can say anything about JOB. */
@@ -504,6 +527,10 @@ static void on_link_down(struct job *job)
 	job->link_down = true;
 	if (job->phase == JOB_PHASE_ENDED)
 		return;
+	if (job->adopted) {
+		let_go(job);
+		return;
+	}
 	drain(job);
 	if (job->phase == JOB_PHASE_ENDED)
 		return;

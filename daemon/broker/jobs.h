@@ -18,6 +18,7 @@
 
 #include "common/error.h"
 #include "common/policy.h"
+#include "daemon/broker/cookie.h"
 #include "daemon/broker/guardnews.h"
 #include "proto/json/message.h"
 #include "proto/wire/spawnop.h"
@@ -34,9 +35,6 @@ struct spawn;
 /* Rules of all kept policies together; `why` needs them while a job runs. */
 #define JOBS_RULES_KEPT 200000
 
-#define COOKIE_BYTES 16
-#define COOKIE_TEXT (2 * COOKIE_BYTES + 1)
-
 enum job_phase { JOB_PHASE_STARTING = 1, JOB_PHASE_RUNNING, JOB_PHASE_ENDED };
 
 struct job_waiter {
@@ -46,6 +44,8 @@ struct job_waiter {
 };
 
 /*
+ * @cookie    "" where only its hash is known
+ * @adopted   another broker started it: no channel, only fsboxd tells
  * @client    the connection that started it, NULL once that is gone
  * @spawn     while it is being started: who is told how that goes
  * @channel   to init, -1 when closed
@@ -58,6 +58,8 @@ struct job {
 	struct broker *broker;
 	uint64_t id;
 	char cookie[COOKIE_TEXT];
+	uint8_t cookie_hash[COOKIE_HASH_BYTES];
+	bool adopted;
 	enum job_phase phase;
 	struct client *client;
 	struct spawn *spawn;
@@ -94,6 +96,13 @@ struct jobs {
  */
 int job_new_take(struct broker *broker, uint64_t id, int channel, struct client *client,
 		 struct spawn *spawn, struct job **ret_job, struct error *err);
+
+/*
+ * A job that fsboxd knows and we do not; it has no channel, and nobody's connection. Fails with
+ * ERR_NOMEM.
+ */
+int jobs_adopt(struct broker *broker, uint64_t id, const struct link_job_found *found,
+	       struct error *err);
 
 /* The job runs: SPAWN is not told anything any more, waiting for the end begins. */
 void job_started(struct job *job);

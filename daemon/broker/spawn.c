@@ -269,6 +269,8 @@ static int start(struct spawn *spawn, struct error *err)
 	if (r < 0)
 		return r;
 	spawn->op.job = spawn->opened;
+	memcpy(spawn->op.u.start.cookie_hash, spawn->job->cookie_hash,
+	       sizeof(spawn->op.u.start.cookie_hash));
 	spawn->job->has_lifeline = call->params.spawn.lifeline_fd >= 0;
 	if ((r = handover_plan(&spawn->built->plan, spawn->fds[0], err)) < 0 ||
 	    (r = spawnlink_ask(&broker->link, &spawn->op, on_start_refused, spawn, &spawn->question,
@@ -290,7 +292,8 @@ static int release(struct spawn *spawn, struct error *err)
 
 	auto_close(&spawn->args_fd);
 	spawn->args_fd = -1;
-	return r;
+	/* Nobody has the other end any more: why, fsboxd says, or its own end does. */
+	return r < 0 && (err->errnum == EPIPE || err->errnum == ECONNRESET) ? 0 : r;
 }
 
 /* The sandbox that fsboxd makes, if it does, is not the right one. */

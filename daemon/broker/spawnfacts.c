@@ -2,10 +2,13 @@
 #include "daemon/broker/spawnfacts.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/path.h"
+#include "common/sha256.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/policyreq.h"
 
@@ -68,6 +71,33 @@ int spawnfacts_inspect(const struct policy_build *build, uint64_t job,
 	    (r = copy_list(&facts->warnings, &build->warnings, err)) < 0)
 		return r;
 	return fill_limits(&facts->limits, &build->settings.limits, err);
+}
+
+int spawnfacts_found(uint64_t job, const struct link_job_found *found, struct inspect_result *facts,
+		     struct error *err)
+{
+	const struct link_job_entry *entry = &found->entry;
+	int r;
+
+	facts->job.job = job;
+	facts->job.uid = entry->uid;
+	facts->job.pid = entry->pid;
+	facts->job.state = (enum job_state)entry->state;
+	facts->job.started_ms = entry->started_ms;
+	facts->job.engine = (enum engine_kind)entry->engine;
+	facts->job.room = (enum room_kind)entry->room;
+	facts->job.detached = entry->detached != 0;
+	facts->rules = found->rules;
+	facts->policy_digest = malloc(SHA256_HEX_BYTES);
+	if (facts->policy_digest == NULL)
+		return error_set(err, ERR_NOMEM, ENOMEM, "a job");
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		(void)snprintf(facts->policy_digest + 2 * i, 3, "%02x", found->policy_digest[i]);
+	if ((r = set_text(&facts->job.profile, entry->profile, err)) < 0 ||
+	    (r = set_text(&facts->job.command, entry->command, err)) < 0 ||
+	    (entry->label[0] != '\0' && (r = set_text(&facts->job.label, entry->label, err)) < 0))
+		return r;
+	return fill_limits(&facts->limits, &found->limits, err);
 }
 
 /* TEXT cut to SIZE, every byte that is not printable ASCII as `?`: for lists and records. */

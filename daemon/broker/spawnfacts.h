@@ -20,4 +20,8 @@ int spawnfacts_inspect(const struct policy_build *build, uint64_t job,
 		       const struct string_list *withheld, const struct op_start *start,
 		       struct inspect_result *facts, struct error *err);
 
+/* The same for a job of another broker, as far as fsboxd knows it. Fails with ERR_NOMEM. */
+int spawnfacts_found(uint64_t job, const struct link_job_found *found, struct inspect_result *facts,
+		     struct error *err);
+
 #endif

@@ -211,6 +211,7 @@ static int dispatch(struct spawnlink *link, const struct link_message *message,
 	case LINK_DONE:
 	case LINK_ERROR:
 	case LINK_STATUS:
+	case LINK_JOB_FOUND:
 		return dispatch_answer(link, message, fds, err);
 	case LINK_CONFIG:
 	case LINK_KIND_COUNT:

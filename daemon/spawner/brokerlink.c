@@ -55,6 +55,7 @@ static void record_free(struct brokerlink *link)
 	*at = link->next;
 	loop_disarm(&spawner->loop, &link->idle);
 	loop_disarm(&spawner->loop, &link->restart);
+	ended_deinit(link);
 	quota_give(&spawner->quota, link->identity.uid, QUOTA_BROKERS);
 	free(link);
 }
@@ -318,6 +319,17 @@ void brokerlink_send_take(struct brokerlink *link, const struct link_message *me
 		flush(link);
 }
 
+void brokerlinks_tell_others(struct brokerlink *link, const struct link_message *message)
+{
+	struct brokerlink *next = NULL;
+
+	for (struct brokerlink *other = link->spawner->brokers; other; other = next) {
+		next = other->next;
+		if (other != link)
+			brokerlink_send_take(other, message, NULL, 0);
+	}
+}
+
 void brokerlink_send_error(struct brokerlink *link, uint64_t seq, uint64_t job,
 			   const struct error *err)
 {
@@ -383,6 +395,7 @@ static void down(struct brokerlink *link, bool failed, const char *why)
 		later(link);
 	}
 	close_link(link);
+	jobfiles_forget_broker(&link->spawner->jobfiles, link->child.pid);
 	stray_take(link->spawner, &link->child, link->identity.uid, "fsbox-broker",
 		   failed ? 0 : LIMIT_TEARDOWN_MS);
 	jobs_broker_gone(link->spawner, link);
@@ -433,6 +446,7 @@ static int start_process(struct brokerlink *link, struct error *err)
 			     &link->link_fd, &link->request_fd, err);
 	if (r < 0)
 		return r;
+	jobfiles_note_broker(&link->spawner->jobfiles, link->child.pid, link->child.pidfd);
 	link->since_ms = loop_now_ms();
 	if ((r = loop_add(loop, &link->link_source, link->link_fd, 0, on_link, link, err)) < 0 ||
 	    (r = loop_add(loop, &link->request_source, link->request_fd, EPOLLIN, on_request, link,

@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "daemon/identity.h"
 #include "daemon/spawner/child.h"
+#include "daemon/spawner/ended.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/peer.h"
 #include "proto/wire/spawnop.h"
@@ -38,7 +39,7 @@ struct conn {
  * @link_fd      ours of the socket pair, only for sending; -1: no broker runs
  * @request_fd   reading end of its pipe
  * @in, @in_used the beginning of a message that is not complete
- * @job_count    jobs of this identity that are not over
+ * @job_count    jobs of this identity that are not over; @ended: some that are
  *
  * Freed by its idle timer only, so that its functions may go on after a callee took the broker down.
  */
@@ -66,6 +67,7 @@ struct brokerlink {
 	struct conn *conns;
 	size_t conn_count;
 	size_t job_count;
+	struct ended_list ended;
 	struct brokerlink *next; /* spawner.brokers */
 };
 
@@ -104,6 +106,9 @@ void brokerlink_send_error(struct brokerlink *link, uint64_t seq, uint64_t job,
 
 /* A job of this identity is over. */
 void brokerlink_job_over(struct brokerlink *link);
+
+/* MESSAGE goes to every other broker that runs; one that does not know the job ignores it. */
+void brokerlinks_tell_others(struct brokerlink *link, const struct link_message *message);
 
 /* End of fsboxd: close everything, kill nothing. Frees all records. */
 void brokerlinks_deinit(struct spawner *spawner);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "daemon/spawner/placeholder.h"
 #include "daemon/spawner/quote.h"
 #include "daemon/spawner/report.h"
+#include "daemon/spawner/result.h"
 #include "daemon/spawner/sealed.h"
 
 /* The static init program is about 1 MB. */
@@ -118,6 +120,14 @@ bool builder_has_egress(const struct builder_input *input)
 	return input->net.proxy || input->net.forward_count > 0;
 }
 
+int builder_map_result(struct builder *builder, struct error *err)
+{
+	builder->stage = "result";
+	return builder->input->result_fd < 0
+		       ? 0
+		       : result_map(builder->input->result_fd, &builder->result, err);
+}
+
 /* For bwrap: our own few, at the numbers of INIT_FD_*. */
 static int builder_place_descriptors(struct builder *builder, struct error *err)
 {
@@ -135,6 +145,7 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 		{ input->init_fd, INIT_FD_SELF },
 		{ dev_fd, INIT_FD_DEV },
 		{ builder_has_egress(input) ? input->egress_fd : -1, INIT_FD_EGRESS },
+		{ null_fd, INIT_FD_RESULT }, /* likewise */
 	};
 
 	if (null_fd < 0 || dev_fd < 0)
@@ -455,6 +466,36 @@ static int builder_write_setup(struct builder *builder, struct error *err)
 }
 
 /*
+ * Holds the same. Init cannot take a mapping through exec, and a descriptor of the file would be too
+ * much for whoever can look into bwrap: so a process beside it keeps the page, and init writes to that.
+ */
+static int builder_fork_scribe(struct builder *builder, struct error *err)
+{
+	int ends[2];
+	pid_t pid = 0;
+
+	builder->stage = "result";
+	if (!builder->result)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "socketpair");
+	pid = fork();
+	if (pid < 0)
+		return error_set(err, ERR_SYSTEM, errno, "fork");
+	if (pid == 0) {
+		if (dup2(ends[0], 0) == 0 && syscall(SYS_close_range, 1u, ~0u, 0) == 0)
+			result_scribe(0, builder->result);
+		_exit(0);
+	}
+	(void)close(ends[0]);
+	if (place(ends[1], INIT_FD_RESULT, err) < 0)
+		return -(int)ERR_SYSTEM;
+	if (ends[1] != INIT_FD_RESULT)
+		(void)close(ends[1]);
+	return 0;
+}
+
+/*
  * Holds: our own descriptors and two memfds; the peer's ids. bwrap closes the one with its arguments and
  * hands the rest to init; its outer process keeps only 0 to 2.
  */
@@ -497,12 +538,14 @@ _Noreturn void builder_run(const struct builder_input *input)
 		r = error_set(&err, ERR_ENGINE_UNAVAILABLE, 0, "engine '%s' has no builder",
 			      engine_name(input->engine));
 	if (r == 0 && (r = builder_read_peer(&builder, &err)) == 0 &&
+	    (r = builder_map_result(&builder, &err)) == 0 &&
 	    (r = builder_place_descriptors(&builder, &err)) == 0 &&
 	    (r = inherit_raise(&builder.inherit, &err)) == 0 &&
 	    (r = builder_become(&builder, &err)) == 0 &&
 	    (r = builder_make_placeholders(&builder, &err)) == 0 &&
 	    (r = builder_compile(&builder, &err)) == 0 &&
-	    (r = builder_write_setup(&builder, &err)) == 0)
+	    (r = builder_write_setup(&builder, &err)) == 0 &&
+	    (r = builder_fork_scribe(&builder, &err)) == 0)
 		(void)builder_exec(&builder, &err);
 	builder_fail(&builder, &err);
 }

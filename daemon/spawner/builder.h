@@ -50,6 +50,7 @@ struct builder_guard {
  * @init_fd       sealed memfd of the static init program
  * @report_fd     pipe to fsboxd; @go_fd: pipe from fsboxd; @channel_fd: job channel
  * @stderr_fd     where the engine's own messages go (a memfd that fsboxd reads after a failure)
+ * @result_fd     the job's file (jobfile.h), for the page that init writes; -1: none
  * @switch_ids    system and root mode: become @identity; user mode: already that user
  * @inherit       what was read from the peer already; native only: a job in a pid namespace of its own
  *                cannot ask about processes outside
@@ -74,6 +75,7 @@ struct builder_input {
 	int stderr_fd;
 	int egress_fd;
 	struct builder_net net;
+	int result_fd;
 	bool switch_ids;
 	bool detached;
 	const struct inherit *inherit;

@@ -169,7 +169,9 @@ _Noreturn void builder_run_native(struct builder *builder)
 
 	builder->plan = *input->plan;
 	builder->inherit = *input->inherit;
-	r = native_leave_host(builder, &err);
+	r = builder_map_result(builder, &err);
+	if (r == 0)
+		r = native_leave_host(builder, &err);
 	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
 	    (r = native_enter_job(builder, &end_fd, &err)) == 0 &&
 	    (r = builder_encode_setup(builder, &setup, &err)) == 0) {
@@ -180,6 +182,7 @@ _Noreturn void builder_run_native(struct builder *builder)
 			.dev_fd = INIT_FD_DEV,
 			.egress_fd = builder_has_egress(input) ? INIT_FD_EGRESS : -1,
 			.guard_fd = end_fd,
+			.result = { .page = builder->result, .scribe_fd = -1 },
 			.setup = setup.data,
 			.setup_bytes = setup.size,
 		};

@@ -23,6 +23,7 @@
  * @plan       a copy whose strings are the input's
  * @report_fd  out of everybody's way until INIT_FD_REPORT is it
  * @args_fd    bwrap: its arguments
+ * @result     mapped as long as the file could be reached, or NULL
  */
 struct builder {
 	const struct builder_input *input;
@@ -31,6 +32,7 @@ struct builder {
 	struct plan plan;
 	int report_fd;
 	int args_fd;
+	struct result_page *result;
 	char args_number[16];
 };
 
@@ -54,6 +56,9 @@ int builder_shut(struct builder *builder, struct error *err);
  * given may be any, also those of each other. Fails with ERR_SYSTEM.
  */
 int builder_keep_descriptors(const struct builder_placed *wanted, size_t count, struct error *err);
+
+/* Before descriptors are closed: the page for the result. Fails with ERR_SYSTEM. */
+int builder_map_result(struct builder *builder, struct error *err);
 
 /* Become the peer for good; nobody can look in, before or after. Fails with ERR_SYSTEM. */
 int builder_become(struct builder *builder, struct error *err);

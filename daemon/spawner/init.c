@@ -50,6 +50,7 @@ struct init {
 	int signal_fd;
 	int null_fd;
 	int lifeline_fd;
+	struct result_to result;
 	const void *args;
 	size_t args_bytes;
 	struct command command;
@@ -96,6 +97,7 @@ static _Noreturn void init_fail(const struct init *init, const struct error *err
 
 	report_begin(&message, REPORT_FAILED);
 	failure_set(&message.u.failure, err, init->stage);
+	result_failed(&init->result, err->kind);
 	report_send(init->channel_fd, &message, -1);
 	(void)report_write(init->report_fd, &message, NULL);
 	init_exit(init, 125);
@@ -365,6 +367,7 @@ static void init_tell_started(const struct init *init)
 	struct report_message message;
 	AUTO(auto_close) int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
 
+	result_started(&init->result, (uint64_t)init->started_ms);
 	report_begin(&message, REPORT_STARTED);
 	(void)report_write(init->report_fd, &message, NULL); /* fsboxd may be gone */
 	report_send(init->channel_fd, &message, pidfd);
@@ -459,6 +462,8 @@ static _Noreturn void init_end(const struct init *init, int status)
 		record->reason = EXIT_EXITED;
 		record->code = WEXITSTATUS(status);
 	}
+	/* First where it stays: the others may be gone, or go with it. */
+	result_exited(&init->result, record);
 	(void)report_write(init->report_fd, &message, NULL);
 	report_send(init->channel_fd, &message, -1);
 	init_exit(init, 0);
@@ -546,6 +551,7 @@ _Noreturn void init_run(const struct init_input *input)
 		.signal_fd = -1,
 		.null_fd = -1,
 		.lifeline_fd = -1,
+		.result = input->result,
 	};
 	struct error err = ERROR_INIT;
 	int r = 0;

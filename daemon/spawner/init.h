@@ -26,6 +26,7 @@
 #include <stddef.h>
 
 #include "common/error.h"
+#include "daemon/spawner/result.h"
 #include "proto/wire/spawnop.h"
 
 /*
@@ -34,6 +35,7 @@
  * @egress_fd                       to fsbox-egress, where @setup says that listeners go there; kept for
  *                                  as long as the job lives; else -1
  * @guard_fd                        closed when nothing but pid 1 is left, before that is reported; or -1
+ * @result                          where it is written how the job came on and ended, see result.h
  * @setup, @setup_bytes             checked with setup_check(); borrowed
  */
 struct init_input {
@@ -43,6 +45,7 @@ struct init_input {
 	int dev_fd;
 	int egress_fd;
 	int guard_fd;
+	struct result_to result;
 	const void *setup;
 	size_t setup_bytes;
 };

@@ -43,7 +43,7 @@ static int take_descriptors(struct error *err)
 					 needed[i]);
 	}
 	(void)close(INIT_FD_SELF);
-	if (syscall(SYS_close_range, (unsigned)INIT_FD_EGRESS + 1, ~0u, 0) < 0)
+	if (syscall(SYS_close_range, (unsigned)INIT_FD_RESULT + 1, ~0u, 0) < 0)
 		return error_set(err, ERR_SETUP_FAILED, 0, "close other descriptors");
 	return 0;
 }
@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 		.dev_fd = INIT_FD_DEV,
 		.egress_fd = INIT_FD_EGRESS,
 		.guard_fd = -1,
+		.result = { .scribe_fd = INIT_FD_RESULT },
 	};
 	struct report_message message;
 	struct error err = ERROR_INIT;
@@ -70,6 +71,8 @@ int main(int argc, char **argv)
 		input.dev_fd = -1;
 	if (fcntl(INIT_FD_EGRESS, F_SETFD, FD_CLOEXEC) < 0)
 		input.egress_fd = -1;
+	if (fcntl(INIT_FD_RESULT, F_SETFD, FD_CLOEXEC) < 0)
+		input.result.scribe_fd = -1;
 	if ((r = take_descriptors(&err)) == 0 &&
 	    (r = sealed_map(INIT_FD_SETUP, LIMIT_PLAN_BYTES, &input.setup, &input.setup_bytes,
 			    &err)) == 0)

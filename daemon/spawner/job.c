@@ -15,6 +15,7 @@
 #include "common/plan.h"
 #include "common/scope.h"
 #include "daemon/log.h"
+#include "daemon/spawner/adopt.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/placing.h"
@@ -73,6 +74,7 @@ static void job_free(struct job *job)
 	jobnet_end(job);
 	jobnet_settled(job);
 	guardlink_end(job);
+	adopt_release(job);
 	if (job->peer_pidfd >= 0)
 		(void)close(job->peer_pidfd);
 	if (job->plan_fd >= 0)
@@ -114,20 +116,49 @@ static void auto_free_job(struct job **job)
 	unshared_free(*job, sizeof(**job));
 }
 
-/* A job with its own two descriptors; @ret_fds are the broker's: plan memfd, channel. */
-static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_fds,
-		   struct job **ret_job, struct error *err)
+int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struct error *err)
 {
 	/* What is known of a job is not for those of others, whose memory is a copy of ours (R15). */
 	AUTO(auto_free_job) struct job *job = unshared_new(sizeof(*job), false);
-	AUTO(auto_close) int plan_fd = -1;
-	AUTO(auto_close) int their_plan_fd = -1;
-	int ends[2];
 	int r = 0;
 
 	if (!job)
 		return error_set(err, ERR_NOMEM, 0, "keep a job");
 	r = config_job_identity(&broker->spawner->config, &broker->identity, &job->identity, err);
+	if (r < 0)
+		return r;
+	job->spawner = broker->spawner;
+	job->broker = broker;
+	job->id = id;
+	job->state = JOB_OPEN;
+	job->plan_fd = -1;
+	job->channel_fd = -1;
+	job->leader = (struct child)CHILD_INIT;
+	job->go_fd = -1;
+	job->stderr_fd = -1;
+	job->pid1_fd = -1;
+	job->report_source = (struct loop_source)LOOP_SOURCE_INIT;
+	job->pid1_source = (struct loop_source)LOOP_SOURCE_INIT;
+	job->report = (struct reportin)REPORTIN_INIT;
+	job->peer_pidfd = -1;
+	job->file_fd = -1;
+	job->net = (struct jobnet)JOBNET_INIT;
+	*ret_job = steal_ptr(&job);
+	job_link(*ret_job);
+	return 0;
+}
+
+/* A job with its own two descriptors; @ret_fds are the broker's: plan memfd, channel. */
+static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_fds,
+		   struct job **ret_job, struct error *err)
+{
+	struct job *job = NULL;
+	AUTO(auto_close) int plan_fd = -1;
+	AUTO(auto_close) int their_plan_fd = -1;
+	uint64_t id = 0;
+	int ends[2];
+	int r = jobfiles_number(&broker->spawner->jobfiles, &id, err);
+
 	if (r < 0)
 		return r;
 	plan_fd = plan_memfd(err);
@@ -139,25 +170,18 @@ static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "socketpair");
 
-	job->spawner = broker->spawner;
-	job->broker = broker;
-	job->id = ++broker->spawner->last_job;
+	r = job_make(broker, id, &job, err);
+	if (r < 0) {
+		(void)close(ends[0]);
+		(void)close(ends[1]);
+		return r;
+	}
 	job->conn = conn->id;
-	job->state = JOB_OPEN;
 	job->plan_fd = steal_fd(&plan_fd);
 	job->channel_fd = ends[0];
-	job->leader = (struct child)CHILD_INIT;
-	job->go_fd = -1;
-	job->stderr_fd = -1;
-	job->pid1_fd = -1;
-	job->report_source = (struct loop_source)LOOP_SOURCE_INIT;
-	job->pid1_source = (struct loop_source)LOOP_SOURCE_INIT;
-	job->report = (struct reportin)REPORTIN_INIT;
-	job->peer_pidfd = -1;
-	job->net = (struct jobnet)JOBNET_INIT;
 	ret_fds[0] = steal_fd(&their_plan_fd);
 	ret_fds[1] = ends[1];
-	*ret_job = steal_ptr(&job);
+	*ret_job = job;
 	return 0;
 }
 
@@ -178,7 +202,6 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
 		quota_give(&spawner->quota, uid, QUOTA_JOBS);
 		return r;
 	}
-	job_link(job);
 	spawner_touch(spawner);
 	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_open_too_long, job);
 
@@ -304,7 +327,8 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 	job->peer_pidfd = fcntl(conn->peer.pidfd, F_DUPFD_CLOEXEC, 0);
 	if (job->peer_pidfd < 0)
 		(void)error_set(&err, ERR_SYSTEM, errno, "dup");
-	if (job->peer_pidfd < 0 || verify_start(job->spawner, &job->start, &err) < 0)
+	if (job->peer_pidfd < 0 || verify_start(job->spawner, &job->start, &err) < 0 ||
+	    adopt_note_start(job, &err) < 0)
 		job_fail(job, err.kind, "verify", "%s", err.message);
 	else
 		job_begin(job);
@@ -354,8 +378,10 @@ int job_signal(struct job *job, int signo, struct error *err)
 		return 0;
 	if (job->started && signo != SIGKILL)
 		return jobproc_signal(job, signo, err);
-	if (signo == SIGKILL)
+	if (signo == SIGKILL) {
 		job->killed = true;
+		adopt_note(job);
+	}
 	if (job->started)
 		jobproc_kill(job);
 	else
@@ -441,7 +467,11 @@ void job_tell_end(struct job *job)
 	}
 	/* The client first: somebody waits. */
 	brokerlink_send_take(job->broker, &message, NULL, 0);
+	if (job->asked && job->started)
+		brokerlinks_tell_others(job->broker, &message);
 	job_record(job, job->started ? EVENT_EXECUTION_FINISHED : EVENT_EXECUTION_FAILED);
+	if (job->started)
+		adopt_note_end(job);
 }
 
 /* The last step: nothing of the job is left on the host. */

@@ -22,6 +22,7 @@
 
 #include "common/error.h"
 #include "daemon/identity.h"
+#include "daemon/spawner/birth.h"
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/jobnet.h"
@@ -60,6 +61,10 @@ struct template;
  * @ended        over but for what its guard has to say
  * @waits         for a sweep, before it begins; @held: a report of its builder's that waits for one
  * @resumes       will go on now that the sweep is through (placing.c)
+ * @file_fd       what a successor of fsboxd must know, from its start to its end (adopt.h); else -1
+ * @birth         of pid 1
+ * @adopted       a fsboxd before us started it: nobody reports, the file tells how it ended
+ * @asked         brokers of others want to hear of its end too
  * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
 struct job {
@@ -111,6 +116,10 @@ struct job {
 	bool waits;
 	bool resumes;
 	struct report_message *held;
+	int file_fd;
+	struct birth birth;
+	bool adopted;
+	bool asked;
 	struct job *next; /* spawner.jobs[] */
 };
 
@@ -167,6 +176,12 @@ void jobs_broker_gone(struct spawner *spawner, const struct brokerlink *broker);
 
 /* End of fsboxd: forget all, kill none. */
 void jobs_deinit(struct spawner *spawner);
+
+/*
+ * An empty job of BROKER's with this number, in the table; the caller has taken QUOTA_JOBS, which the
+ * job gives back. Fails with ERR_NOMEM or ERR_NOT_AUTHORIZED.
+ */
+int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struct error *err);
 
 /* ---- between job.c and jobproc.c ----------------------------------------------------- */
 

@@ -11,10 +11,12 @@
 
 #include "common/scope.h"
 #include "daemon/log.h"
+#include "daemon/spawner/adopt.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/enginewords.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobtime.h"
 #include "daemon/spawner/inherit.h"
 #include "daemon/spawner/netpool.h"
 #include "daemon/spawner/placing.h"
@@ -106,29 +108,6 @@ int jobproc_signal(struct job *job, int signo, struct error *err)
 			 (unsigned long long)job->id);
 }
 
-/* ---- time limits --------------------------------------------------------------------- */
-
-static void on_setup_too_long(void *arg)
-{
-	job_fail(arg, ERR_TIMEOUT, "setup", "the sandbox was not ready within %d seconds",
-		 LIMIT_SETUP_MS / 1000);
-}
-
-static void on_grace_over(void *arg)
-{
-	jobproc_kill(arg);
-}
-
-static void on_time_up(void *arg)
-{
-	struct job *job = arg;
-
-	job->timed_out = true;
-	job->state = JOB_ENDING;
-	(void)jobproc_signal(job, SIGTERM, NULL);
-	loop_arm(&job->spawner->loop, &job->timer, LIMIT_GRACE_MS, on_grace_over, job);
-}
-
 /* ---- pid 1 --------------------------------------------------------------------------- */
 
 static bool read_reports(struct job *job);
@@ -143,14 +122,15 @@ static void on_pid1_end(uint32_t events, void *arg)
 	/* All it said is in the pipe by now. */
 	while (read_reports(job))
 		continue;
-	if (job->started)
+	if (job->adopted)
+		adopt_settle(job);
+	if (job->started || job->adopted)
 		job_finish(job);
 	else
 		look_for_end(job);
 }
 
-/* PIDFD is the job's pid 1, and the job's from now on. */
-static int adopt_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err)
+int jobproc_watch_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err)
 {
 	int r = loop_add(&job->spawner->loop, &job->pid1_source, *pidfd, EPOLLIN, on_pid1_end, job,
 			 err);
@@ -160,6 +140,14 @@ static int adopt_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err)
 	job->pid1_fd = steal_fd(pidfd);
 	job->pid1 = pid;
 	return 0;
+}
+
+/* PIDFD is the job's pid 1, and the job's from now on, also if nobody but a successor knows. */
+static int adopt_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err)
+{
+	int r = jobproc_watch_pid1(job, pid, pidfd, err);
+
+	return r < 0 ? r : adopt_note_up(job, err);
 }
 
 /*
@@ -253,22 +241,17 @@ static void take_up(struct job *job)
 
 static void take_started(struct job *job)
 {
-	struct loop *loop = &job->spawner->loop;
-	uint64_t wall_ms = job->start.limits.wall_ms;
-
 	job->started = true;
 	job->begun_ms = loop_now_ms();
 	job->started_real_ms = spawner_real_ms();
 	job->spawner->spawns++;
 	if (job->state == JOB_STARTING) {
 		job->state = JOB_RUNNING;
-		loop_disarm(loop, &job->timer);
-		if (wall_ms > 0)
-			loop_arm(loop, &job->timer, wall_ms, on_time_up, job);
+		jobtime_run(job);
 	} else {
-		/* It was told to end while it began. */
-		jobproc_kill(job);
+		jobproc_kill(job); /* it was told to end while it began */
 	}
+	adopt_note(job);
 	job_record(job, EVENT_EXECUTION_STARTED);
 }
 
@@ -286,7 +269,7 @@ static void take_exited(struct job *job, const struct exit_record *record)
 		job_tell_end(job);
 
 	/* Pid 1 has nothing left to do but to go. */
-	loop_arm(&job->spawner->loop, &job->timer, LIMIT_TEARDOWN_MS, on_grace_over, job);
+	jobtime_grace(job, LIMIT_TEARDOWN_MS);
 }
 
 /* What may be said when: anything else ends the job. */
@@ -490,18 +473,21 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	};
 	/*
 	 * In user mode the user namespace must be entered first: pid 1 is then a child of the leader. Else
-	 * there is nothing to find before it may go on, and it need not wait for us.
+	 * it is the leader, and permission to go on is there long before it asks.
 	 */
 	job->leader_is_pid1 = spawner->mode != MODE_USER;
-	if (job->leader_is_pid1 && write(job->go_fd, "G", 1) != 1)
-		return error_set(err, ERR_SYSTEM, errno, "let the job go");
 	if ((r = templatemem_lend(&job->template->mem, true, err)) < 0 ||
 	    (r = child_clone(&spawner->children, &job->leader,
 			     job->leader_is_pid1 ? CLONE_NEWPID : 0, leader_main, input,
 			     on_leader_exit, job, err)) < 0 ||
 	    (r = templatemem_lend(&job->template->mem, false, err)) < 0)
 		return r;
-	return job->leader_is_pid1 ? adopt_leader(job, err) : 0;
+	if (!job->leader_is_pid1)
+		return 0;
+	r = adopt_leader(job, err);
+	if (r == 0 && write(job->go_fd, "G", 1) != 1)
+		r = error_set(err, ERR_SYSTEM, errno, "let the job go");
+	return r;
 }
 
 static struct builder_input input_of(const struct job *job, const struct plan *plan,
@@ -522,6 +508,7 @@ static struct builder_input input_of(const struct job *job, const struct plan *p
 		.init_fd = spawner->init_fd,
 		.channel_fd = job->channel_fd,
 		.stderr_fd = job->stderr_fd,
+		.result_fd = job->file_fd,
 		.switch_ids = spawner->mode != MODE_USER,
 		.detached = job->start.detached != 0,
 	};
@@ -558,7 +545,7 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 	/* With a template the channel may have to be given to another leader. */
 	if (!job->template)
 		settled(job);
-	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_setup_too_long, job);
+	jobtime_setup(job);
 	return 0;
 
 fail:

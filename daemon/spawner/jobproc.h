@@ -30,6 +30,12 @@ void jobproc_resume(struct job *job);
 /* Ask pid 1 for SIGNO. Fails with ERR_SYSTEM. */
 int jobproc_signal(struct job *job, int signo, struct error *err);
 
+/*
+ * PID is JOB's pid 1, of which *PIDFD is taken on success: its end is noticed from now on. Fails with
+ * ERR_SYSTEM.
+ */
+int jobproc_watch_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err);
+
 /* Close everything; a leader that is still there becomes a stray. */
 void jobproc_release(struct job *job);
 

@@ -68,12 +68,8 @@ static int op_job_signal(const struct request *request, struct error *err)
 	return job_signal(request->job, (int)request->message->u.signal.signo, err);
 }
 
-static void send_entry(const struct request *request, const struct job *job)
+static void fill_entry(struct link_job_entry *entry, const struct job *job)
 {
-	struct link_message message;
-	struct link_job_entry *entry = &message.u.entry;
-
-	link_message_init(&message, LINK_JOB_ENTRY, request->message->seq, 0, job->id);
 	entry->uid = job->identity.uid;
 	entry->pid = job->pid1;
 	entry->state = job->state;
@@ -84,6 +80,14 @@ static void send_entry(const struct request *request, const struct job *job)
 	memcpy(entry->profile, job->start.profile, sizeof(entry->profile));
 	memcpy(entry->command, job->start.command, sizeof(entry->command));
 	memcpy(entry->label, job->start.label, sizeof(entry->label));
+}
+
+static void send_entry(const struct request *request, const struct job *job)
+{
+	struct link_message message;
+
+	link_message_init(&message, LINK_JOB_ENTRY, request->message->seq, 0, job->id);
+	fill_entry(&message.u.entry, job);
 	brokerlink_send_take(request->link, &message, NULL, 0);
 }
 
@@ -98,6 +102,42 @@ static int op_job_list(const struct request *request, struct error *err)
 			    (job->identity.uid == request->link->identity.uid ||
 			     request->conn->admin))
 				send_entry(request, job);
+	return 0;
+}
+
+/* An ended job is found as well, for a while; only its own user's. */
+static int op_job_find(const struct request *request, struct error *err)
+{
+	struct spawner *spawner = request->link->spawner;
+	uid_t uid = request->link->identity.uid;
+	uint64_t id = request->message->job;
+	const struct ended *ended = ended_find(spawner, uid, id);
+	struct job *job = job_find(spawner, id);
+	struct link_message message;
+	struct link_job_found *found = &message.u.found;
+
+	if (job && (!job->started || (job->identity.uid != uid && !request->conn->admin)))
+		job = NULL;
+	if (!job && !ended)
+		return error_set(err, ERR_JOB_UNKNOWN, 0, "no job %llu of yours is known",
+				 (unsigned long long)id);
+	link_message_init(&message, LINK_JOB_FOUND, request->message->seq, 0, id);
+	found->is_over = ended != NULL;
+	if (ended) {
+		found->entry.uid = uid;
+		found->entry.state = JOB_ENDING;
+		found->ended = ended->record;
+		memcpy(found->cookie_hash, ended->cookie_hash, sizeof(found->cookie_hash));
+	} else {
+		fill_entry(&found->entry, job);
+		found->limits = job->start.limits;
+		found->rules = job->start.rules;
+		memcpy(found->policy_digest, job->start.policy_digest,
+		       sizeof(found->policy_digest));
+		memcpy(found->cookie_hash, job->start.cookie_hash, sizeof(found->cookie_hash));
+		job->asked |= job->broker != request->link;
+	}
+	brokerlink_send_take(request->link, &message, NULL, 0);
 	return 0;
 }
 
@@ -144,6 +184,7 @@ static const struct op_row op_rows[OP_KIND_COUNT] = {
 			    IN(JOB_STARTING) | IN(JOB_RUNNING) | IN(JOB_ENDING) },
 	[OP_JOB_LIST] = { op_job_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 	[OP_STATUS] = { op_status, 0, IN_NONE },
+	[OP_JOB_FIND] = { op_job_find, OP_NEEDS_CONN, IN_NONE },
 };
 
 /* Somebody else's job is as unknown as one that does not exist. */

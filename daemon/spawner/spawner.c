@@ -15,6 +15,7 @@
 #include "common/scope.h"
 #include "daemon/log.h"
 #include "daemon/spawner/accept.h"
+#include "daemon/spawner/adopt.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/egressevent.h"
@@ -367,8 +368,7 @@ static int open_ledger(struct spawner *spawner, struct error *err)
 
 	if (r < 0)
 		return r;
-	if (ledger_last_job(spawner->ledger) > spawner->last_job)
-		spawner->last_job = ledger_last_job(spawner->ledger);
+	jobfiles_go_above(&spawner->jobfiles, ledger_last_job(spawner->ledger));
 	return 0;
 }
 
@@ -423,11 +423,15 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	    (r = paths_prepare(&spawner->paths, mode, FSBOX_RECORDER_UID, log_group(spawner),
 			       err)) < 0 ||
 	    (r = take_locks(spawner, listen_count == 0, err)) < 0 ||
+	    (r = jobfiles_open(&spawner->jobfiles, spawner->paths.run_dir, err)) < 0 ||
 	    (r = open_ledger(spawner, err)) < 0 || (r = prepare_own_paths(spawner, err)) < 0 ||
 	    (r = prepare_roles(spawner, err)) < 0 || (r = prepare_engines(spawner, err)) < 0 ||
 	    (r = watch_signals(spawner, err)) < 0 || (r = prepare_templates(spawner, err)) < 0)
 		return r;
 	prepare_protected_paths(spawner);
+	/* Before anybody can ask for them. */
+	if ((r = adopt_jobs(spawner, err)) < 0)
+		return r;
 	return open_socket(spawner, listen_count, err);
 }
 
@@ -481,6 +485,7 @@ static void close_one(int *fd)
 
 void spawner_deinit(struct spawner *spawner)
 {
+	spawner->ending = true;
 	if (spawner->socket_made)
 		(void)unlink(spawner->paths.socket);
 	close_one(&spawner->listen_fd);
@@ -502,6 +507,8 @@ void spawner_deinit(struct spawner *spawner)
 	close_one(&spawner->broker_exec_fd);
 	loop_deinit(&spawner->loop);
 	spawner->ledger = ledger_free(spawner->ledger);
+	jobfiles_close(&spawner->jobfiles);
+	unshared_pool_deinit(&spawner->ended_pool);
 	quota_deinit(&spawner->quota);
 	string_list_deinit(&spawner->own_deny);
 	string_list_deinit(&spawner->own_read_only);

@@ -22,6 +22,7 @@
 #include "daemon/spawner/config.h"
 #include "daemon/spawner/egresslink.h"
 #include "daemon/spawner/guardlink.h"
+#include "daemon/spawner/jobfile.h"
 #include "daemon/spawner/ledger.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/netpool.h"
@@ -32,6 +33,7 @@
 #include "daemon/spawner/recorderlink.h"
 #include "daemon/spawner/sweep.h"
 #include "daemon/spawner/template.h"
+#include "daemon/spawner/unshared.h"
 #include "daemon/spawner/verify.h"
 
 struct brokerlink;
@@ -50,6 +52,8 @@ struct job;
  * @announced                 the recorder was told that we run
  * @brokers                   one for each identity that is served
  * @jobs                      by number, modulo
+ * @ending       all of it ends: what jobs need afterwards stays
+ * @adopted      how many jobs of a fsboxd before us were taken over
  * @refusal_tokens            how many refusals may still be recorded in this second
  */
 struct spawner {
@@ -72,6 +76,8 @@ struct spawner {
 	struct templates templates;
 	struct netpool netpool;
 	struct guardlinks guards;
+	struct jobfiles jobfiles;
+	struct unshared_pool ended_pool;
 
 	int lock_fd;
 	int socket_lock_fd;
@@ -82,6 +88,7 @@ struct spawner {
 	int broker_exec_fd;
 	bool socket_made;
 	bool announced;
+	bool ending;
 	struct loop_source listen_source;
 	struct loop_source signal_source;
 	struct loop_timer accept_timer;
@@ -90,7 +97,7 @@ struct spawner {
 	struct brokerlink *brokers;
 	struct job *jobs[SPAWNER_JOB_BUCKETS];
 	size_t job_count;
-	uint64_t last_job;
+	size_t adopted;
 	uint64_t last_conn;
 
 	struct rlimit nofile; /* as it was before we raised it for ourselves */
@@ -112,7 +119,8 @@ struct spawner {
 		.lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1,            \
 		.init_fd = -1, .broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,           \
 		.signal_source = LOOP_SOURCE_INIT, .user_ns_fd = -1, .templates = TEMPLATES_INIT, \
-		.netpool = NETPOOL_INIT, .protected_paths = PROTECTED_PATHS_INIT,                 \
+		.netpool = NETPOOL_INIT, .jobfiles = JOBFILES_INIT,                               \
+		.protected_paths = PROTECTED_PATHS_INIT,                                          \
 	}
 
 /*

@@ -33,6 +33,7 @@ size_t op_message_size(enum op_kind kind)
 	case OP_JOB_ABANDON:
 	case OP_JOB_LIST:
 	case OP_STATUS:
+	case OP_JOB_FIND:
 		return SIZE_BARE(op_message);
 	case OP_JOB_START:
 		return SIZE_WITH(op_message, start);
@@ -64,6 +65,8 @@ size_t link_message_size(enum link_kind kind)
 		return SIZE_WITH(link_message, status);
 	case LINK_JOB_GUARD:
 		return SIZE_WITH(link_message, guard);
+	case LINK_JOB_FOUND:
+		return SIZE_WITH(link_message, found);
 	case LINK_JOB_OPENED:
 	case LINK_DONE:
 		return SIZE_BARE(link_message);
@@ -355,6 +358,15 @@ static int entry_check(const struct link_job_entry *entry, struct error *err)
 	return TEXT_CHECK(entry->label, "label", err);
 }
 
+static int found_check(const struct link_job_found *found, struct error *err)
+{
+	int r = range_check(found->is_over, 0, 1, "is_over", err);
+
+	if (r == 0)
+		r = entry_check(&found->entry, err);
+	return r == 0 && found->is_over ? exit_record_check(&found->ended, err) : r;
+}
+
 int link_message_check(const struct link_message *message, size_t size, struct error *err)
 {
 	int r = MESSAGE_SIZE_CHECK(link_message, link_message_size, message, size, err);
@@ -381,6 +393,8 @@ int link_message_check(const struct link_message *message, size_t size, struct e
 		return r < 0 ? r
 			     : guard_check(&message->u.guard.what,
 					   message->u.guard.kind == GUARD_NEWS_APPEARED, err);
+	case LINK_JOB_FOUND:
+		return found_check(&message->u.found, err);
 	case LINK_JOB_OPENED:
 	case LINK_JOB_UP:
 	case LINK_DONE:

@@ -42,6 +42,7 @@
 #define INIT_FD_SELF 7       /* sealed memfd: the init program itself (bwrap engine) */
 #define INIT_FD_DEV 8        /* O_PATH directory: the host's /dev, for Landlock; may be closed */
 #define INIT_FD_EGRESS 9     /* socket: struct egress_listener to fsbox-egress; may be closed */
+#define INIT_FD_RESULT 10    /* socket: the scribe of the result (bwrap engine); or no socket */
 
 enum daemon_mode { MODE_SYSTEM = 1, MODE_USER, MODE_ROOT };
 
@@ -97,6 +98,7 @@ enum op_kind {
 	OP_JOB_SIGNAL,  /* answered by LINK_DONE or LINK_ERROR */
 	OP_JOB_LIST,    /* answered by any number of LINK_JOB_ENTRY, then LINK_DONE */
 	OP_STATUS,      /* answered by LINK_STATUS */
+	OP_JOB_FIND,    /* a job that another broker started: LINK_JOB_FOUND, or LINK_ERROR */
 	OP_KIND_COUNT,
 };
 
@@ -113,6 +115,7 @@ struct op_start {
 	uint32_t withheld;
 	uint8_t args_hash[32];     /* SHA-256 over the args memfd's argv part */
 	uint8_t policy_digest[32]; /* SHA-256 over the canonical policy text */
+	uint8_t cookie_hash[32];   /* SHA-256 over the cookie's text */
 	char profile[LIMIT_NAME_BYTES];
 	char command[LIMIT_NAME_BYTES]; /* last component of argv[0], cut and escaped */
 	char label[LIMIT_LABEL_BYTES];
@@ -148,6 +151,7 @@ enum link_kind {
 	LINK_ERROR,
 	LINK_STATUS,
 	LINK_JOB_GUARD, /* what the job's guard did */
+	LINK_JOB_FOUND, /* LINK_JOB_ENDED follows when it ends, unless it has */
 	LINK_KIND_COUNT,
 };
 
@@ -200,6 +204,20 @@ struct link_job_entry {
 };
 
 enum job_state { JOB_OPEN = 1, JOB_STARTING, JOB_RUNNING, JOB_ENDING };
+
+/*
+ * @entry, @limits, @rules, @policy_digest  of a job that runs
+ * @is_over  it does not, and ended as @ended says
+ */
+struct link_job_found {
+	struct link_job_entry entry;
+	struct job_limits limits;
+	uint32_t rules;
+	uint32_t is_over;
+	uint8_t policy_digest[32];
+	uint8_t cookie_hash[32];
+	struct exit_record ended;
+};
 
 struct link_status {
 	uint64_t started_ms; /* CLOCK_REALTIME at which fsboxd started */
@@ -266,6 +284,7 @@ struct link_message {
 		struct link_job_entry entry;
 		struct link_status status;
 		struct link_guard_news guard;
+		struct link_job_found found;
 	} u;
 };
 

@@ -44,6 +44,8 @@ static struct link_message link_good(enum link_kind kind)
 		message.u.guard.what.job = 1;
 		message.u.guard.what.path[0] = '/';
 	}
+	if (kind == LINK_JOB_FOUND)
+		message.u.found.entry.state = JOB_RUNNING;
 	return message;
 }
 
@@ -209,6 +211,10 @@ static void link_values(void **state)
 	REFUSED(link, LINK_ERROR, message.u.failure.kind = ERROR_KIND_COUNT + 1);
 	REFUSED(link, LINK_JOB_FAILED, FILL(failure.stage));
 	REFUSED(link, LINK_JOB_FAILED, FILL(failure.message));
+	REFUSED(link, LINK_JOB_FOUND, message.u.found.entry.state = 0);
+	REFUSED(link, LINK_JOB_FOUND, message.u.found.is_over = 2);
+	/* With it the result counts, and there is none. */
+	REFUSED(link, LINK_JOB_FOUND, message.u.found.is_over = 1);
 	REFUSED(link, LINK_JOB_ENTRY, message.u.entry.state = 0);
 	REFUSED(link, LINK_JOB_ENTRY, message.u.entry.state = JOB_ENDING + 1);
 	REFUSED(link, LINK_JOB_ENTRY, message.u.entry.engine = ENGINE_SEATBELT + 1);

@@ -170,6 +170,7 @@ static _Noreturn void leader(const struct run_options *options, const char *mask
 		.go_fd = fds[1],
 		.channel_fd = fds[2],
 		.stderr_fd = fds[3],
+		.result_fd = options->result_fd > 0 ? options->result_fd : -1,
 		.switch_ids = geteuid() == 0,
 		.detached = options->detached,
 	};

@@ -45,6 +45,7 @@ struct run_options {
 	bool detached;
 	bool broker_gone; /* closes its end instead of sending START */
 	bool fsboxd_gone; /* closes the go pipe instead of answering PID1_UP */
+	int result_fd;    /* 0: none */
 	bool hold_go;     /* do not answer placeholder intents */
 };
 
