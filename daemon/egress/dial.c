@@ -90,12 +90,14 @@ static socklen_t to_sockaddr(const struct netaddr *address, uint16_t port,
 
 static void begin_next(struct dial *dial);
 
-/* Call it last: the receiver frees DIAL. */
+/* Call it last: the receiver frees DIAL, and what ADDRESS points to with it. */
 static void finish(struct dial *dial, int fd, const struct netaddr *address, int errnum)
 {
+	const struct netaddr copy = *address;
+
 	(void)event_del(&dial->next);
 	(void)event_del(&dial->deadline);
-	dial->done(fd, address, errnum, dial->arg);
+	dial->done(fd, &copy, errnum, dial->arg);
 }
 
 static void fail(struct attempt *attempt, int errnum)

@@ -32,6 +32,7 @@ TOP = os.environ["FSBOX_BENCH_TOP"]
 os.environ.setdefault("FSBOX_BUILD", os.path.abspath(os.environ.get("FSBOX_BENCH_BUILD") or TOP + "/build"))
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests/integration")]
 
+import egress  # noqa: E402  pylint: disable=wrong-import-position
 import lib  # noqa: E402  pylint: disable=wrong-import-position
 import peers  # noqa: E402  pylint: disable=wrong-import-position
 import rest  # noqa: E402  pylint: disable=wrong-import-position
@@ -39,7 +40,7 @@ import spawns  # noqa: E402  pylint: disable=wrong-import-position
 from report import Report, print_table, write_json  # noqa: E402  pylint: disable=wrong-import-position
 
 MODES = ("system", "user", "root")
-BENCHMARKS = ("policy", "spawn", "throughput", "growth", "many", "zygotes", "idle")
+BENCHMARKS = ("policy", "spawn", "throughput", "growth", "many", "egress", "zygotes", "idle")
 RECORDS = os.path.join(TOP, "records")
 TARGETS = ["daemon/fsboxd", "daemon/fsbox-broker", "daemon/fsbox-init", "daemon/fsbox-recorder",
            "client/fsboxctl", "tests/bench/bench_policy", "tests/bench/bench_spawn",
@@ -101,6 +102,8 @@ def inside():
         modes.remove("user")
     for mode in modes:
         measure(report, mode, commands)
+    if lib.IS_ROOT:
+        attempt(report, "", "egress", egress.measure_apart)
     daemons = {mode: start(mode) for mode in modes}
     try:
         attempt(report, "", "idle", rest.measure_idle, daemons)

@@ -30,6 +30,8 @@ peer firejail have_command firejail
 peer npm have_command npm
 peer ripgrep have_command rg
 peer socat have_command socat
+peer tinyproxy-bin have_command tinyproxy
+peer iproute2 have_command ip
 
 # Not the first python3 of PATH: that may lie in a home, which the machine of the benchmarks hides.
 exec /usr/bin/python3 -B "$here/bench.py" "$@"

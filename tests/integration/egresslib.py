@@ -363,6 +363,8 @@ class Egress:
         if pid == 0:
             return None
         self.pid, self.status = 0, os.waitstatus_to_exitcode(status)
+        for line in self.logged().splitlines():
+            print(f"# fsbox-egress: {line}")
         return self.status
 
     def logged(self):
