@@ -9,7 +9,7 @@ own users, homes, /run, processes); else user mode alone. Nothing of it is left,
 
 Every ratio is of medians of one run, in turns of ten, so that what else the machine does hits all alike.
 --quick: fewer rounds, to see whether it works. --only: some benchmarks (policy spawn throughput growth many
-zygotes idle) or modes (system user root).
+egress zygotes idle) or modes (system user root).
 """
 
 import argparse
@@ -43,7 +43,7 @@ MODES = ("system", "user", "root")
 BENCHMARKS = ("policy", "spawn", "throughput", "growth", "many", "egress", "zygotes", "idle")
 RECORDS = os.path.join(TOP, "records")
 TARGETS = ["daemon/fsboxd", "daemon/fsbox-broker", "daemon/fsbox-init", "daemon/fsbox-recorder",
-           "client/fsboxctl", "tests/bench/bench_policy", "tests/bench/bench_spawn",
+           "daemon/fsbox-egress", "client/fsboxctl", "tests/bench/bench_policy", "tests/bench/bench_spawn",
            "tests/bench/bench_throughput"]
 
 
