@@ -175,6 +175,9 @@ int handover_start(int channel, struct spawn_params *params, int args_fd, struct
 	/* Copies are with the channel now: ours are closed where that cannot hold anybody up. */
 	for (size_t i = 0; i < ARRAY_SIZE(all) - 1; i++)
 		closer_take(closer, steal_fd(all[i]));
+	/* It failed already, and fsboxd closed the other end: it will say why. */
+	if (n == -EPIPE)
+		return 0;
 	if (n < 0)
 		return error_set(err, ERR_SYSTEM, (int)-n, "hand descriptors over");
 	return 0;
