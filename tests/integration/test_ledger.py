@@ -223,7 +223,7 @@ def unwritable(daemon, place, what):
     contains(status_is(result, 125).stderr, "ledger-failed", what)
     gone(place)
     succeeds(daemon.sh("true", cwd=place))
-    equal(daemon.jobs(), [], what)
+    wait_for(lambda: not daemon.jobs(), 10, f"{what}: the end of jobs")
 
 
 @case(*MODES)
@@ -307,7 +307,7 @@ def r26_errors_while_journaling_and_creating(daemon):
             said = lib.text(status_is(result, 125).stderr)
             contains(said, "ledger-failed", f"{what}: {errno.errorcode[error]}")
             gone(place)
-            equal(daemon.jobs(), [])
+            wait_for(lambda: not daemon.jobs(), 10, "the end of jobs")
     daemon.stop()
     restart(daemon)
     succeeds(daemon.sh("true", "--deny", f"{place}/a/b", cwd=place))
@@ -335,7 +335,7 @@ def r26_b13_one_ends_while_another_starts(daemon):
                 _, said = client.communicate(timeout=60)
                 equal((client.returncode, lib.text(said)), (0, ""))
     gone(place)
-    equal(daemon.jobs(), [])
+    wait_for(lambda: not daemon.jobs(), 10, "the end of jobs")
 
 
 @case("system")
