@@ -119,6 +119,24 @@ static void print_limits(const struct limits_result *limits)
 		row("not enforced", limits->unenforced.items[i]);
 }
 
+static void rows(const char *name, const struct string_list *values)
+{
+	for (size_t i = 0; i < values->count; i++)
+		row(name, values->items[i]);
+}
+
+static void print_mounts(const struct inspect_result *result)
+{
+	rows("masked", &result->masks);
+	rows("placeholder", &result->placeholders);
+	rows("pinned", &result->pins);
+	if (result->watched.count > 0)
+		(void)printf("%-14s %zu absent paths\n", "watched", result->watched.count);
+	if (result->repaired > 0)
+		(void)printf("%-14s %" PRIu32 " times\n", "repaired", result->repaired);
+	rows("planted", &result->planted);
+}
+
 static void print_inspect(const struct inspect_result *result)
 {
 	const struct msg_job *job = &result->job;
@@ -149,6 +167,7 @@ static void print_inspect(const struct inspect_result *result)
 		row("withheld", result->withheld.items[i]);
 	for (size_t i = 0; i < result->warnings.count; i++)
 		row("warning", result->warnings.items[i]);
+	print_mounts(result);
 }
 
 /* What is over: the reason in the protocol's words, for we have no public struct of it here. */

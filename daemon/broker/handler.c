@@ -11,6 +11,8 @@
 #include "daemon/broker/client.h"
 #include "daemon/broker/policyreq.h"
 #include "daemon/broker/spawn.h"
+#include "daemon/broker/spawnfacts.h"
+#include "daemon/log.h"
 
 /* What a client may count on besides the methods of version 1. */
 static const char *const features[] = {
@@ -370,8 +372,12 @@ static void do_inspect(struct call *call)
 		call_error(call, &err);
 		return;
 	}
-	/* Lent to the reply, not released with it. */
+	/* Lent to the reply, not released with it; but for what is made now. */
 	result.inspect = job->facts;
+	if (job->built != NULL && spawnfacts_mounts(job->built, &result.inspect, &err) < 0)
+		log_failure(&err, "inspect job %llu", (unsigned long long)job->id);
+	result.inspect.planted = job->guard.planted;
+	result.inspect.repaired = job->guard.repaired;
 	if (job->phase == JOB_PHASE_ENDED) {
 		memset(&exited, 0, sizeof(exited));
 		wait_result_from_record(&exited, job->id, &job->exited);
@@ -379,6 +385,10 @@ static void do_inspect(struct call *call)
 		result.inspect.exited = &exited;
 	}
 	call_result(call, &result);
+	string_list_deinit(&result.inspect.masks);
+	string_list_deinit(&result.inspect.placeholders);
+	string_list_deinit(&result.inspect.pins);
+	string_list_deinit(&result.inspect.watched);
 	if (job->phase == JOB_PHASE_ENDED)
 		wait_result_deinit(&exited);
 }

@@ -8,8 +8,10 @@
 #include <time.h>
 
 #include "common/path.h"
+#include "common/scope.h"
 #include "common/sha256.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/built.h"
 #include "daemon/broker/policyreq.h"
 
 static int copy_list(struct string_list *to, const struct string_list *from, struct error *err)
@@ -98,6 +100,28 @@ int spawnfacts_found(uint64_t job, const struct link_job_found *found, struct in
 	    (entry->label[0] != '\0' && (r = set_text(&facts->job.label, entry->label, err)) < 0))
 		return r;
 	return fill_limits(&facts->limits, &found->limits, err);
+}
+
+int spawnfacts_mounts(const struct built *built, struct inspect_result *result, struct error *err)
+{
+	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
+	int r = plan_decode(&plan, built->plan.data, built->plan_bytes, err);
+
+	for (size_t i = 0; r == 0 && i < plan.count; i++) {
+		const struct plan_op *op = &plan.ops[i];
+		bool is_mask = op->kind == PLAN_MASK_DIR || op->kind == PLAN_MASK_FILE ||
+			       op->kind == PLAN_MASK_TREE;
+
+		if (op->kind == PLAN_NOTICE || (is_mask && op->flags & PLAN_WATCH))
+			r = string_list_add(&result->watched, op->path, err);
+		else if (is_mask)
+			r = string_list_add(&result->masks, op->path, err);
+		else if (op->kind == PLAN_PIN)
+			r = string_list_add(&result->pins, op->path, err);
+		if (r == 0 && op->flags & PLAN_PLACEHOLDER)
+			r = string_list_add(&result->placeholders, op->path, err);
+	}
+	return r;
 }
 
 /* TEXT cut to SIZE, every byte that is not printable ASCII as `?`: for lists and records. */

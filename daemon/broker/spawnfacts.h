@@ -11,6 +11,8 @@
 #include "proto/json/message.h"
 #include "proto/wire/spawnop.h"
 
+struct built;
+
 /* All of START that is known from its policy and its request: everything but sizes and hashes. */
 void spawnfacts_start(const struct policy_build *build, const struct spawn_params *params,
 		      const struct string_list *withheld, struct op_start *start);
@@ -23,5 +25,11 @@ int spawnfacts_inspect(const struct policy_build *build, uint64_t job,
 /* The same for a job of another broker, as far as fsboxd knows it. Fails with ERR_NOMEM. */
 int spawnfacts_found(uint64_t job, const struct link_job_found *found, struct inspect_result *facts,
 		     struct error *err);
+
+/*
+ * What of the plan of BUILT `inspect` shows of a job that runs: copies, the caller's to release. Fails with
+ * ERR_NOMEM.
+ */
+int spawnfacts_mounts(const struct built *built, struct inspect_result *result, struct error *err);
 
 #endif

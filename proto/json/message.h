@@ -262,7 +262,14 @@ struct inspect_params {
 	char *cookie;
 };
 
-/* What only the broker that started a job knows is absent for others. @exited: it is over. */
+/*
+ * What only the broker that started a job knows is absent for others.
+ *
+ * @masks, @placeholders, @pins, @watched  of a job that runs: paths that are hidden; of these, those that
+ *                were made for it; directories that keep their names; absent paths that are waited for
+ * @planted, @repaired  what its guard did so far, as in struct wait_result
+ * @exited        it is over
+ */
 struct inspect_result {
 	struct msg_job job;
 	char *cwd;
@@ -272,6 +279,12 @@ struct inspect_result {
 	struct string_list withheld;
 	struct string_list warnings;
 	struct limits_result limits;
+	struct string_list masks;
+	struct string_list placeholders;
+	struct string_list pins;
+	struct string_list watched;
+	struct string_list planted;
+	uint32_t repaired;
 	struct wait_result *exited;
 };
 

@@ -466,6 +466,12 @@ static const struct field inspect_result_fields[] = {
 	SENTENCES(struct inspect_result, warnings, "warnings"),
 	FIELD_PART(struct inspect_result, limits, "limits", limits_result_table,
 		   struct limits_result, REQUIRED),
+	BYTES_LIST(struct inspect_result, masks, "masks", LIMIT_RULES),
+	BYTES_LIST(struct inspect_result, placeholders, "placeholders", LIMIT_RULES),
+	BYTES_LIST(struct inspect_result, pins, "pins", LIMIT_RULES),
+	BYTES_LIST(struct inspect_result, watched, "watched", LIMIT_RULES),
+	BYTES_LIST(struct inspect_result, planted, "planted", LIMIT_RULES),
+	U32(struct inspect_result, repaired, "repaired", 0, UINT32_MAX, OPTIONAL),
 	FIELD_POINTER(struct inspect_result, exited, "exited", exited_table, struct wait_result),
 };
 static const struct table inspect_result_table =

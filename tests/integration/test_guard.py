@@ -173,4 +173,30 @@ def r27_a_watched_path_is_masked_when_it_appears(daemon):
         equal(job.end()["repaired"] >= 2, True, "repairs")
 
 
+# ---- what one is told -----------------------------------------------------------------------------
+
+
+@case(*MODES)
+def inspect_shows_what_holds_a_job(daemon):
+    place = project(daemon, "inspect")
+    secret = daemon.user.write(f"{place}/d/.env", "LEAK\n")
+    with inside(daemon, "--deny", secret, "--deny", f"{place}/none", cwd=place) as job:
+        daemon.user.shell("echo LEAK >n; mv n d/.env; echo x >.envrc", cwd=place)
+        hidden(job, "d/.env")
+        number = str(daemon.jobs()[0]["job"])
+        wait_for(lambda: daemon.json("inspect", number).get("repaired"), 5, "the repair")
+        shown = daemon.json("inspect", number)
+        equal({p for p in shown["masks"] if p.startswith(place)}, {secret, f"{place}/none"})
+        equal(shown["placeholders"], [f"{place}/none"])
+        equal([p for p in shown["pins"] if p.startswith(place)], [f"{place}/d"])
+        contains(str(shown["watched"]), f"{place}/.gitmodules")
+        equal(shown["repaired"], 1)
+        equal(shown["planted"], [f"{place}/.envrc (reported)"])
+        text = succeeds(daemon.ctl("inspect", number))
+        for row in (f"masked         {secret}", f"placeholder    {place}/none", "repaired       1 times",
+                    f"pinned         {place}/d", "watched ", f"planted        {place}/.envrc (reported)"):
+            contains(text, row)
+        job.end()
+
+
 lib.main()
