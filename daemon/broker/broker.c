@@ -393,7 +393,7 @@ int broker_list_engines(const struct broker *broker, struct msg_engine_list *lis
 int broker_list_unenforced(const struct broker *broker, struct string_list *list, struct error *err)
 {
 	static const char *const always[] = {
-		"a mask that is replaced from outside is not put back while a job runs",
+		"what somebody outside takes a mask off shows for a moment, until it is masked again",
 	};
 	int r = 0;
 
