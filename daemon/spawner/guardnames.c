@@ -181,7 +181,8 @@ static void handle(struct guard_state *state, const struct guard_point *point, c
 			if (taken && job->flags & GUARD_KILL_PLANTED)
 				done = GUARD_KILLED;
 			tell_appeared(job, i, path, done, kept_as);
-			if (done == GUARD_LEFT || done == GUARD_KILLED)
+			/* What was taken away does no more harm: fsboxd kills, in its own order. */
+			if (done == GUARD_LEFT || (done == GUARD_KILLED && state->report_fd < 0))
 				guard_kill(job);
 		}
 	}

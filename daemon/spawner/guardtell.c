@@ -39,7 +39,11 @@ void guardtell(struct job *job, enum report_kind kind, const struct report_guard
 
 	if (lost && !job->exited) {
 		job->killed = true;
-		jobproc_kill(job);
+		/* Its start, which may be on its way, comes first, so that it is not taken for a failure. */
+		if (job->started || what->action != GUARD_KILLED)
+			jobproc_kill(job);
+		else
+			job->state = JOB_ENDING;
 	}
 	/* The prepared tree lost the same mount. */
 	if (kind != REPORT_NAME_APPEARED)

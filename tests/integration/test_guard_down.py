@@ -76,6 +76,24 @@ def r27_a_guard_that_is_killed_or_stopped_is_replaced(daemon):
 
 
 @case()
+def r27_guards_go_on_without_fsboxd():
+    for mode in MODES:
+        with own_daemon(mode, None) as daemon:
+            place = project(daemon, "alone")
+            secret = daemon.user.write(f"{place}/.env", "LEAK\n")
+            with inside(daemon, "--deny", secret, cwd=place) as job:
+                pid = of_user(daemon)
+                daemon.process.kill()
+                daemon.process.wait()
+                for i in range(3):
+                    daemon.user.shell(f"echo LEAK {i} >n; mv n .env", cwd=place)
+                    hidden(job, ".env")
+                equal(pid in guards(), True, "it is still there")
+                job.end()
+            wait_for(lambda p=pid: p not in guards(), 5, "its end with the last job")
+
+
+@case()
 def r27_who_does_not_want_to_be_guarded_is_not_served():
     with own_daemon("system" if lib.IS_ROOT else "user", None) as daemon:
         place = project(daemon, "unwilling")
