@@ -28,6 +28,7 @@ static int event_priority(enum event_kind kind)
 	case EVENT_PLACEHOLDER_LEFT:
 	case EVENT_EGRESS_DENIED:
 	case EVENT_MASK_REPAIRED:
+	case EVENT_MOUNT_HELD:
 	case EVENT_NAME_PLANTED:
 	case EVENT_LEDGER_REPLAYED:
 		return LOG_NOTICE;

@@ -213,6 +213,7 @@ static int add_particulars(struct buf *out, const struct event_message *message)
 	case EVENT_STUCK:
 	case EVENT_MASK_LOST:
 	case EVENT_GUARD_DOWN:
+	case EVENT_MOUNT_HELD:
 	case EVENT_KIND_COUNT:
 		break;
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
+#include "daemon/spawner/sealed.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
 #include "daemon/spawner/template.h"
@@ -463,6 +465,19 @@ void guardlink_plan_release(struct guard_plan *plan)
 bool guardlink_owns(const struct guardlink *link, const struct guard_plan *plan)
 {
 	return plan && plan->link == link;
+}
+
+int guardlink_plan_read(const struct guard_plan *plan, struct plan *ret_plan, struct error *err)
+{
+	const void *data = NULL;
+	size_t size = 0;
+	int r = sealed_map(plan->fd, LIMIT_PLAN_BYTES, &data, &size, err);
+
+	if (r < 0)
+		return r;
+	r = plan_decode(ret_plan, data, plan->bytes, err);
+	(void)munmap((void *)(uintptr_t)data, size);
+	return r;
 }
 
 bool guardlink_ready(const struct guard_plan *plan)

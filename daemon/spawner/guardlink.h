@@ -91,6 +91,9 @@ void guardlink_plan_release(struct guard_plan *plan);
 /* Whether PLAN is guarded by LINK's guard; PLAN may be NULL. */
 bool guardlink_owns(const struct guardlink *link, const struct guard_plan *plan);
 
+/* The plan itself, the caller's. Fails with ERR_NOMEM, ERR_SYSTEM. */
+int guardlink_plan_read(const struct guard_plan *plan, struct plan *ret_plan, struct error *err);
+
 /* Whether its guard is ready for jobs. When it becomes so, templates_guarded() is called. */
 bool guardlink_ready(const struct guard_plan *plan);
 

@@ -22,6 +22,7 @@
 #include "daemon/spawner/config.h"
 #include "daemon/spawner/egresslink.h"
 #include "daemon/spawner/guardlink.h"
+#include "daemon/spawner/heldmounts.h"
 #include "daemon/spawner/jobfile.h"
 #include "daemon/spawner/ledger.h"
 #include "daemon/spawner/loop.h"
@@ -76,6 +77,7 @@ struct spawner {
 	struct templates templates;
 	struct netpool netpool;
 	struct guardlinks guards;
+	struct heldmounts heldmounts;
 	struct jobfiles jobfiles;
 	struct unshared_pool ended_pool;
 

@@ -562,6 +562,7 @@ static void on_mounts_changed(uint32_t events, void *arg)
 
 	(void)events;
 	templates_drop_all(templates, "the host's mounts changed");
+	heldmounts_changed(templates->spawner);
 	sweep_mounts_changed(templates->spawner);
 	/* Now rather than in the next job's time, which hears of a failure too. */
 	(void)protected_paths_refresh(templates->spawner, NULL);
@@ -570,6 +571,8 @@ static void on_mounts_changed(uint32_t events, void *arg)
 int templates_init(struct templates *templates, struct spawner *spawner, struct error *err)
 {
 	templates->spawner = spawner;
+	if (heldmounts_init(&spawner->heldmounts, err) < 0)
+		return -(int)err->kind;
 	templates->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (templates->mountinfo_fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "open /proc/self/mountinfo");
@@ -585,6 +588,7 @@ void templates_deinit(struct templates *templates)
 		child_forget(&templates->spawner->children, &templates->first->builder);
 		template_drop(templates->first, "fsboxd ends");
 	}
+	heldmounts_deinit(&templates->spawner->heldmounts);
 	loop_disarm(&templates->spawner->loop, &templates->expiry);
 	loop_remove(&templates->spawner->loop, &templates->mountinfo_source);
 	auto_close(&templates->mountinfo_fd);

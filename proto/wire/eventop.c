@@ -28,6 +28,7 @@ static const char *const event_names[EVENT_KIND_COUNT] = {
 	[EVENT_MASK_LOST] = "mask.lost",
 	[EVENT_NAME_PLANTED] = "name.planted",
 	[EVENT_GUARD_DOWN] = "guard.down",
+	[EVENT_MOUNT_HELD] = "mount.held",
 	[EVENT_LEDGER_REPLAYED] = "ledger.replayed",
 };
 

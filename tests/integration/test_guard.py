@@ -2,6 +2,7 @@
 """Masks that hold while jobs run and somebody outside changes what they stand on."""
 
 import os
+import subprocess
 import time
 
 import lib
@@ -171,6 +172,29 @@ def r27_a_watched_path_is_masked_when_it_appears(daemon):
         daemon.user.shell("mkdir -p ro/a/b/late; echo LEAK >ro/a/b/late/x", cwd=place)
         hidden(job, "ro/a/b/late/x")
         equal(job.end()["repaired"] >= 2, True, "repairs")
+
+
+@case("system")
+def r12_jobs_that_have_what_the_host_unmounted(daemon):
+    place = project(daemon, "held")
+    daemon.user.shell("mkdir m", cwd=place)
+    before = len(events(daemon, "mount.held"))
+    with inside(daemon, cwd=place) as earlier:
+        lib.mount("-t", "tmpfs", "-o", "mode=0777", "tmpfs", f"{place}/m")
+        try:
+            time.sleep(0.1)
+            with inside(daemon, cwd=place) as job:
+                equal(job.run("echo x >m/f; cat m/f")[0].strip(), "x")
+                lib.sh("umount", f"{place}/m")
+                found = wait_for(lambda: events(daemon, "mount.held", before), 5, "the event")
+                numbers = [entry["job"] for entry in daemon.jobs()]
+                equal([(event["job"], event["detail"]) for event in found],
+                      [(max(numbers), f"{place}/m")])
+                equal(job.run("cat m/f")[0].strip(), "x")
+                job.end()
+            earlier.end()
+        finally:
+            subprocess.run(["umount", "-q", f"{place}/m"], check=False)
 
 
 # ---- what one is told -----------------------------------------------------------------------------
