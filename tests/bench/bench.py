@@ -9,7 +9,7 @@ own users, homes, /run, processes); else user mode alone. Nothing of it is left,
 
 Every ratio is of medians of one run, in turns of ten, so that what else the machine does hits all alike.
 --quick: fewer rounds, to see whether it works. --only: some benchmarks (policy spawn throughput growth many
-egress zygotes idle) or modes (system user root).
+egress zygotes exposure idle) or modes (system user root).
 """
 
 import argparse
@@ -40,7 +40,8 @@ import spawns  # noqa: E402  pylint: disable=wrong-import-position
 from report import Report, print_table, write_json  # noqa: E402  pylint: disable=wrong-import-position
 
 MODES = ("system", "user", "root")
-BENCHMARKS = ("policy", "spawn", "throughput", "growth", "many", "egress", "zygotes", "idle")
+BENCHMARKS = ("policy", "spawn", "throughput", "growth", "many", "egress", "zygotes", "exposure",
+              "idle")
 RECORDS = os.path.join(TOP, "records")
 TARGETS = ["daemon/fsboxd", "daemon/fsbox-broker", "daemon/fsbox-init", "daemon/fsbox-recorder",
            "daemon/fsbox-egress", "client/fsboxctl", "tests/bench/bench_policy", "tests/bench/bench_spawn",
@@ -82,6 +83,8 @@ def measure(report, mode, commands):
         if mode == "system" or not lib.IS_ROOT:
             attempt(report, mode, "growth", spawns.measure_growth, daemon, mode)
             attempt(report, mode, "many", rest.measure_many, daemon, mode)
+        if mode != "root":
+            attempt(report, mode, "exposure", rest.measure_exposure, daemon, mode)
     finally:
         daemon.stop()
     if mode != "root":

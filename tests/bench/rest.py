@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import guardlib
 import lib
 
 # Idle: all that is kept for a while after the last job is gone.
@@ -160,6 +161,18 @@ connection.hello()
 print("connected", flush=True)
 connection.receive()
 """
+
+
+def measure_exposure(report, daemon, mode, quick):
+    """For how long a job that reads all the time sees what is saved over a file that it must not see."""
+    before, seen, told = guardlib.canary(daemon, 50 if quick else 400, 0.02)
+    if before:
+        raise AssertionError("it was seen before anybody saved")
+    compared = f"{len(seen)} saves; by the events median {guardlib.quantile(told, 0.5):.2f}, " \
+               f"p99 {guardlib.quantile(told, 0.99):.2f}, max {max(told):.2f} ms"
+    report.row(mode, "a mask saved over, until it is back: median", guardlib.quantile(seen, 0.5), "ms", compared)
+    report.row(mode, "a mask saved over, until it is back: p99", guardlib.quantile(seen, 0.99), "ms",
+               f"max {max(seen):.2f} ms", at_most=5)
 
 
 def connect(daemon):

@@ -4,6 +4,8 @@
 import contextlib
 import json
 import os
+import subprocess
+import time
 
 import lib
 from lib import equal, processes, project, wait_for
@@ -130,3 +132,54 @@ def of_user(daemon):
                     f"PPid:\t{daemon.process.pid}\n" in status):
                 return pid
     return None
+
+
+def quantile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+CANARY = """
+import sys, time
+seen = []
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    try:
+        with open(sys.argv[1]) as file:
+            if file.read():
+                seen.append(time.monotonic_ns())
+    except OSError:
+        pass
+print(*seen)
+"""
+
+
+def canary(daemon, saves, pause):
+    """A job reads a masked file all the time while it is saved over.
+
+    How often it was seen before that; for how long of each save, and what the events say, in ms.
+    """
+    place = project(daemon, "canary")
+    secret = daemon.user.write(f"{place}/.env", "first\n")
+    before = len(events(daemon, "mask.repaired"))
+    command = daemon.command("spawn", *NATIVE, "--deny", secret, "--", "/usr/bin/python3", "-c", CANARY,
+                             secret, str(saves * pause * 1.5 + 2))
+    job = daemon.user.popen(command, cwd=place, stdout=subprocess.PIPE)
+    time.sleep(0.5)
+    saved = []
+    for i in range(saves):
+        with open(f"{place}/new", "w", encoding="utf-8") as file:
+            file.write(f"save{i}\n")
+        os.chmod(f"{place}/new", 0o644)
+        saved.append(time.monotonic_ns())
+        os.rename(f"{place}/new", secret)
+        time.sleep(pause)
+    out, _ = job.communicate(timeout=60)
+    seen = [int(when) for when in out.split()]
+    windows = []
+    for i, start in enumerate(saved):
+        end = saved[i + 1] if i + 1 < saves else start + 10**12
+        windows.append(max((when - start for when in seen if start <= when < end), default=0) / 1e6)
+    told = [event["exposureUs"] / 1000 for event in
+            wait_for(lambda: len(events(daemon, "mask.repaired", before)) >= saves // 2 and
+                     events(daemon, "mask.repaired", before), 5, "events")]
+    return len([when for when in seen if when < saved[0]]), windows, told

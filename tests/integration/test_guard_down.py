@@ -4,12 +4,11 @@
 import contextlib
 import os
 import signal
-import subprocess
 import time
 
 import lib
-from guardlib import (MODES, NATIVE, events, guards, hidden, inside, of_user, own_daemon,
-                      repository)
+from guardlib import (MODES, NATIVE, canary, events, guards, hidden, inside, of_user, own_daemon,
+                      quantile, repository)
 from lib import case, contains, equal, project, succeeds, wait_for
 
 
@@ -26,10 +25,6 @@ def r27_on_unmask_kill():
                 ended = job.end()
             equal((ended["reason"], ended["signal"]), ("signaled", 9))
             wait_for(lambda d=daemon, b=before: events(d, "mask.lost", b), 5, "the event")
-
-
-def quantile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 # ---- a guard that is down ------------------------------------------------------------------------
@@ -175,53 +170,14 @@ def r27_lost_events_make_it_look_at_everything():
 # ---- figures -------------------------------------------------------------------------------------
 
 
-CANARY = """
-import sys, time
-seen = []
-end = time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
-    try:
-        with open(sys.argv[1]) as file:
-            if file.read():
-                seen.append(time.monotonic_ns())
-    except OSError:
-        pass
-print(*seen)
-"""
-
-
 @case(*MODES)
 def r27_a_canary_sees_nothing_after_the_repair(daemon):
     """What it saw of each save, for how long; beside what the events say."""
-    place = project(daemon, "canary")
-    secret = daemon.user.write(f"{place}/.env", "first\n")
-    before = len(events(daemon, "mask.repaired"))
-    saves, pause = 100, 0.03
-    command = daemon.command("spawn", *NATIVE, "--deny", secret, "--", "/usr/bin/python3", "-c", CANARY,
-                             secret, str(saves * pause * 1.5 + 2))
-    job = daemon.user.popen(command, cwd=place, stdout=subprocess.PIPE)
-    time.sleep(0.5)
-    saved = []
-    for i in range(saves):
-        with open(f"{place}/new", "w", encoding="utf-8") as file:
-            file.write(f"save{i}\n")
-        os.chmod(f"{place}/new", 0o644)
-        saved.append(time.monotonic_ns())
-        os.rename(f"{place}/new", secret)
-        time.sleep(pause)
-    out, _ = job.communicate(timeout=30)
-    seen = [int(when) for when in out.split()]
-    windows = []
-    for i, start in enumerate(saved):
-        end = saved[i + 1] if i + 1 < saves else start + 10**12
-        windows.append(max((when - start for when in seen if start <= when < end), default=0) / 1e6)
-    told = [event["exposureUs"] / 1000 for event in
-            wait_for(lambda: len(events(daemon, "mask.repaired", before)) >= saves // 2 and
-                     events(daemon, "mask.repaired", before), 5, "events")]
+    before, windows, told = canary(daemon, 100, 0.03)
     for what, values in (("seen", windows), ("told", told)):
         print(f"# {daemon.mode}: {what}: median {quantile(values, 0.5):.2f} ms, "
               f"p99 {quantile(values, 0.99):.2f} ms, max {max(values):.2f} ms, {len(values)} saves")
-    equal([when for when in seen if when < saved[0]], [], "seen before the first save")
+    equal(before, 0, "seen before the first save")
     equal(windows[-1] < 1000, True, f"the last save is hidden: {windows[-1]} ms")
 
 
