@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,7 +62,7 @@ static struct conn_event *unqueue(struct conn *conn, struct conn_event *before,
 
 	if (event->request == 0)
 		for (size_t i = 0; i < conn->own_count; i++)
-			if (conn->own[i] == event->exited.job) {
+			if (conn->own[i].job == event->exited.job) {
 				conn->own[i] = conn->own[--conn->own_count];
 				break;
 			}
@@ -76,23 +77,26 @@ struct conn_event *conn_next(struct conn *conn)
 bool conn_owns(const struct conn *conn, uint64_t job)
 {
 	for (size_t i = 0; i < conn->own_count; i++)
-		if (conn->own[i] == job)
+		if (conn->own[i].job == job)
 			return true;
 	return false;
 }
 
-static int remember_own(struct conn *conn, uint64_t job, struct error *err)
+static int remember_own(struct conn *conn, uint64_t job, const char *cookie, struct error *err)
 {
 	if (conn->own_count == conn->own_capacity) {
 		size_t capacity = conn->own_capacity ? 2 * conn->own_capacity : 8;
-		uint64_t *grown = reallocarray(conn->own, capacity, sizeof(*grown));
+		struct conn_own *grown = reallocarray(conn->own, capacity, sizeof(*grown));
 
 		if (!grown)
 			return error_set(err, ERR_NOMEM, 0, "remember a job");
 		conn->own = grown;
 		conn->own_capacity = capacity;
 	}
-	conn->own[conn->own_count++] = job;
+	conn->own[conn->own_count].job = job;
+	(void)snprintf(conn->own[conn->own_count].cookie, sizeof(conn->own->cookie), "%s",
+		       cookie ? cookie : "");
+	conn->own_count++;
 	return 0;
 }
 
@@ -129,7 +133,7 @@ static int conn_fail(struct conn *conn, const struct error *err, struct fsbox_er
 	while (conn->pending) {
 		struct conn_event *event = event_new();
 		struct conn_pending *pending = conn->pending;
-		bool abandoned = pending->abandoned;
+		bool abandoned = pending->abandoned || pending->own != 0;
 		int lifeline_fd = -1;
 
 		if (event) {
@@ -281,7 +285,28 @@ static int read_answer(struct conn *conn, struct conn_event *event, struct messa
 	event->failed = false;
 
 	if (event->method == METHOD_SPAWN && event->result.spawn.job != 0)
-		return remember_own(conn, event->result.spawn.job, err);
+		return remember_own(conn, event->result.spawn.job, event->result.spawn.cookie, err);
+	return 0;
+}
+
+/*
+ * EVENT, the answer about JOB of an earlier connection, becomes that job's end. What nobody can answer is
+ * lost; a daemon that is about to go is asked again by whoever follows (negative).
+ */
+static int make_exited(struct conn_event *event, uint64_t job, struct error *err)
+{
+	if (event->failed && strcmp(event->error.kind, error_name(ERR_UNREACHABLE)) == 0)
+		return error_set(err, ERR_UNREACHABLE, 0, "the daemon is going");
+	if (event->failed) {
+		memset(&event->exited, 0, sizeof(event->exited));
+		event->exited.reason = EXIT_LOST;
+	} else {
+		event->exited = event->result.wait;
+	}
+	event->exited.job = job;
+	event->failed = false;
+	event->method = METHOD_NONE;
+	event->request = 0;
 	return 0;
 }
 
@@ -315,6 +340,10 @@ static int take_answer(struct conn *conn, struct message *message, struct error 
 		error_prefix(err, "the daemon's answer cannot be read");
 		(void)conn_event_free(event);
 		return r; /* the request stays pending, and fails with the connection */
+	}
+	if (pending->own != 0 && make_exited(event, pending->own, err) < 0) {
+		(void)conn_event_free(event);
+		return -(int)ERR_UNREACHABLE;
 	}
 	pending_remove(conn, pending, &event->lifeline_fd);
 	queue_event(conn, event);
@@ -396,6 +425,48 @@ int conn_process(struct conn *conn, struct fsbox_error *err)
 	if (r == 0 && conn->channel.eof)
 		r = error_set(&fail, ERR_UNREACHABLE, 0, "the daemon closed the connection");
 	return r < 0 ? conn_fail(conn, &fail, err) : 0;
+}
+
+/* Whether its end waits to be taken. */
+static bool has_ended(const struct conn *conn, uint64_t job)
+{
+	for (const struct conn_event *event = conn->first; event; event = event->next)
+		if (event->request == 0 && event->exited.job == job)
+			return true;
+	return false;
+}
+
+int conn_resume(struct conn *conn, struct conn *broken, struct fsbox_error *err)
+{
+	conn->first = broken->first;
+	conn->last = broken->last;
+	broken->first = NULL;
+	broken->last = NULL;
+	conn->want_text = broken->want_text;
+	conn->timeout_ms = broken->timeout_ms;
+	conn->own = broken->own;
+	conn->own_count = broken->own_count;
+	conn->own_capacity = broken->own_capacity;
+	broken->own = NULL;
+	broken->own_count = 0;
+	broken->own_capacity = 0;
+
+	/* Numbers of requests are not used again: events of before may still be waited for. */
+	conn->next_request = broken->next_request + conn->next_request;
+	for (size_t i = 0; i < conn->own_count; i++) {
+		struct conn_own *own = &conn->own[i];
+		const union method_params params = {
+			.wait = { .job = own->job, .cookie = own->cookie[0] ? own->cookie : NULL }
+		};
+		uint64_t request = 0;
+
+		if (has_ended(conn, own->job))
+			continue;
+		if (conn_send(conn, METHOD_WAIT, &params, -1, &request, err) < 0)
+			return -1;
+		pending_find(conn, request)->own = own->job;
+	}
+	return 0;
 }
 
 /* ---- waiting ------------------------------------------------------------------------- */

@@ -50,8 +50,15 @@ struct conn_pending {
 	uint64_t request;
 	enum method method;
 	bool abandoned; /* nobody waits any more: the answer is thrown away */
+	uint64_t own;   /* of `wait` for a job of before: its answer is that job's end; else 0 */
 	int lifeline_fd;
 	struct conn_pending *next; /* conn.pending */
+};
+
+/* A job that has not ended; with the cookie another connection may ask for its end. */
+struct conn_own {
+	uint64_t job;
+	char cookie[33];
 };
 
 /*
@@ -71,7 +78,7 @@ struct conn {
 	bool want_text;
 	uint64_t next_request;
 	struct conn_pending *pending;
-	uint64_t *own;
+	struct conn_own *own;
 	size_t own_count;
 	size_t own_capacity;
 	struct conn_event *first;
@@ -101,6 +108,12 @@ int conn_send(struct conn *conn, enum method method, const union method_params *
 /* The same for a method by name, with params as JSON text (an object) or NULL. */
 int conn_send_text(struct conn *conn, const char *method, const char *params, uint64_t *ret_request,
 		   struct fsbox_error *err);
+
+/*
+ * CONN takes over what BROKEN has: events that were not taken, and the jobs that have not ended, for
+ * whose ends it asks. BROKEN is of no more use afterwards, also on failure: then CONN is broken as well.
+ */
+int conn_resume(struct conn *conn, struct conn *broken, struct fsbox_error *err);
 
 /* See fsbox_process(). */
 int conn_process(struct conn *conn, struct fsbox_error *err);

@@ -8,16 +8,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/clock.h"
 #include "client/conn.h"
 #include "client/convert.h"
 #include "client/hint.h"
 #include "common/scope.h"
 
+/*
+ * @options  as opened; @strings  what they point to
+ */
 struct fsbox {
 	struct conn *conn;
 	struct fsbox_server server;
 	const char **features;
+	struct fsbox_options options;
+	char *strings[3];
 };
+
+/* How long a successor of a daemon that went is looked for, and how long to pause in between. */
+#define RECONNECT_MS 30000
+#define RECONNECT_PAUSE_MS 100
 
 /* An event together with the public objects in it. */
 struct event_object {
@@ -49,24 +59,16 @@ static const char *place_name(enum locate_place place)
 	return "explicit";
 }
 
-int fsbox_open(struct fsbox **ret_box, const struct fsbox_options *options, struct fsbox_error *err)
+/* What the new connection's daemon said of itself. */
+static int take_server(struct fsbox *box, struct fsbox_error *err)
 {
-	const struct hello_result *hello = NULL;
-	struct fsbox *box = calloc(1, sizeof(*box));
+	const struct hello_result *hello = &box->conn->hello.hello;
+	const char **features = calloc(hello->features.count + 1, sizeof(*features));
 
-	if (!box)
+	if (!features)
 		return convert_no_memory(err);
-	if (conn_open(&box->conn, options, err) < 0) {
-		(void)fsbox_close(box);
-		return -1;
-	}
-
-	hello = &box->conn->hello.hello;
-	box->features = calloc(hello->features.count + 1, sizeof(*box->features));
-	if (!box->features) {
-		(void)fsbox_close(box);
-		return convert_no_memory(err);
-	}
+	free(box->features);
+	box->features = features;
 	for (size_t i = 0; i < hello->features.count; i++)
 		box->features[i] = hello->features.items[i];
 	box->server = (struct fsbox_server){
@@ -78,8 +80,63 @@ int fsbox_open(struct fsbox **ret_box, const struct fsbox_options *options, stru
 		.uid = hello->uid,
 		.features = box->features,
 	};
+	return 0;
+}
+
+static int keep_options(struct fsbox *box, const struct fsbox_options *options,
+			struct fsbox_error *err)
+{
+	struct fsbox_options *kept = &box->options;
+	const char **const texts[] = { &kept->socket, &kept->client, &kept->daemon };
+
+	*kept = (struct fsbox_options)FSBOX_OPTIONS_INIT;
+	if (options)
+		memcpy(kept, options,
+		       options->size < sizeof(*kept) ? options->size : sizeof(*kept));
+	kept->size = sizeof(*kept);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!*texts[i])
+			continue;
+		box->strings[i] = strdup(*texts[i]);
+		if (!box->strings[i])
+			return convert_no_memory(err);
+		*texts[i] = box->strings[i];
+	}
+	return 0;
+}
+
+int fsbox_open(struct fsbox **ret_box, const struct fsbox_options *options, struct fsbox_error *err)
+{
+	struct fsbox *box = calloc(1, sizeof(*box));
+
+	if (!box)
+		return convert_no_memory(err);
+	if (keep_options(box, options, err) < 0 || conn_open(&box->conn, &box->options, err) < 0 ||
+	    take_server(box, err) < 0) {
+		(void)fsbox_close(box);
+		return -1;
+	}
 	*ret_box = box;
 	return 0;
+}
+
+int fsbox_reconnect(struct fsbox *box, int timeout_ms, struct fsbox_error *err)
+{
+	struct fsbox_options options = box->options;
+	struct conn *broken = box->conn;
+	struct conn *conn = NULL;
+	int r = 0;
+
+	if (!broken->failed)
+		return 0;
+	if (timeout_ms > 0)
+		options.timeout_ms = timeout_ms;
+	if (conn_open(&conn, &options, err) < 0)
+		return -1;
+	r = conn_resume(conn, broken, err);
+	box->conn = conn;
+	(void)conn_free(broken);
+	return take_server(box, r < 0 ? NULL : err) < 0 ? -1 : r;
 }
 
 struct fsbox *fsbox_close(struct fsbox *box)
@@ -88,6 +145,8 @@ struct fsbox *fsbox_close(struct fsbox *box)
 		return NULL;
 	(void)conn_free(box->conn);
 	free(box->features);
+	for (size_t i = 0; i < ARRAY_SIZE(box->strings); i++)
+		free(box->strings[i]);
 	free(box);
 	return NULL;
 }
@@ -262,20 +321,47 @@ int fsbox_spawn(struct fsbox *box, const struct fsbox_spawn *spawn, struct fsbox
 	return 0;
 }
 
+/* The end of a job of this connection comes unasked. */
+static int wait_once(struct fsbox *box, uint64_t job, const char *cookie, int timeout_ms,
+		     struct conn_event **ret_event, struct fsbox_error *err)
+{
+	uint64_t request = 0;
+
+	if (conn_owns(box->conn, job))
+		return conn_await_exited(box->conn, job, timeout_ms, ret_event, err);
+	if (fsbox_wait_send(box, job, cookie, &request, err) < 0)
+		return -1;
+	return conn_await(box->conn, request, timeout_ms, ret_event, err);
+}
+
+/* The daemon went: until there is another one. @deadline_ms: negative: as long as usual. */
+static int find_successor(struct fsbox *box, int64_t deadline_ms, struct fsbox_error *err)
+{
+	int64_t give_up_ms = clock_ms() + RECONNECT_MS;
+
+	if (deadline_ms >= 0 && deadline_ms < give_up_ms)
+		give_up_ms = deadline_ms;
+	while (fsbox_reconnect(box, 0, err) < 0) {
+		if (clock_ms() + RECONNECT_PAUSE_MS > give_up_ms)
+			return -1;
+		(void)poll(NULL, 0, RECONNECT_PAUSE_MS);
+	}
+	return 0;
+}
+
 int fsbox_wait(struct fsbox *box, uint64_t job, const char *cookie, int timeout_ms,
 	       struct fsbox_exit **ret_end, struct fsbox_error *err)
 {
+	int64_t deadline_ms = timeout_ms < 0 ? -1 : clock_ms() + timeout_ms;
 	struct conn_event *event = NULL;
 	struct fsbox_exit *end = NULL;
-	uint64_t request = 0;
+	int left_ms = timeout_ms;
 
-	/* The end of a job of this connection comes unasked. */
-	if (conn_owns(box->conn, job)) {
-		if (conn_await_exited(box->conn, job, timeout_ms, &event, err) < 0)
+	while (wait_once(box, job, cookie, left_ms, &event, err) < 0) {
+		if (!box->conn->failed || find_successor(box, deadline_ms, err) < 0)
 			return -1;
-	} else if (fsbox_wait_send(box, job, cookie, &request, err) < 0 ||
-		   conn_await(box->conn, request, timeout_ms, &event, err) < 0) {
-		return -1;
+		if (timeout_ms >= 0)
+			left_ms = deadline_ms > clock_ms() ? (int)(deadline_ms - clock_ms()) : 0;
 	}
 	end = convert_exit_take(event, err);
 	if (!end)

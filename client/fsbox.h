@@ -137,6 +137,19 @@ struct fsbox_server {
 	const char *const *features;
 };
 
+/*
+ * After a call failed with "daemon-unreachable" because the connection broke: connect again, as
+ * fsbox_open() did, and ask for the ends of this connection's jobs, whose FSBOX_EVENT_EXITED come as if
+ * nothing had happened. Jobs outlive the daemon: one that is restarted takes them over. Requests that
+ * were under way have failed. Does nothing while the connection is good.
+ *
+ * Afterwards fsbox_fd() and fsbox_server() tell of the new connection. Fails like fsbox_open(); then it may
+ * be tried again.
+ *
+ * @timeout_ms  how long one attempt may take; 0: as in the options
+ */
+FSBOX_API int fsbox_reconnect(struct fsbox *box, int timeout_ms, struct fsbox_error *err);
+
 /* Who answers. Borrowed from BOX. */
 FSBOX_API const struct fsbox_server *fsbox_server(const struct fsbox *box);
 
@@ -325,7 +338,8 @@ FSBOX_API int fsbox_spawn(struct fsbox *box, const struct fsbox_spawn *spawn,
 			  struct fsbox_job **ret_job, struct fsbox_error *err);
 
 /*
- * Wait until a job has ended. Also for jobs of other connections.
+ * Wait until a job has ended. Also for jobs of other connections. When the daemon is restarted meanwhile,
+ * its successor is asked: for half a minute it is tried again to reach one (fsbox_reconnect()).
  *
  * @cookie      the job's, or NULL: the caller's own jobs need none
  * @timeout_ms  negative: for ever. When it is over: kind "timeout", and the job goes on
@@ -416,7 +430,7 @@ FSBOX_API int fsbox_wait_send(struct fsbox *box, uint64_t job, const char *cooki
 FSBOX_API int fsbox_signal_send(struct fsbox *box, uint64_t job, const char *cookie, int signo,
 				uint64_t *ret_request, struct fsbox_error *err);
 
-/* The connection's descriptor: for poll(2) only. Good until fsbox_close(). */
+/* The connection's descriptor: for poll(2) only. Good until fsbox_close() or fsbox_reconnect(). */
 FSBOX_API int fsbox_fd(const struct fsbox *box);
 
 /* What to poll it for now: POLLIN, and POLLOUT while something waits to be sent. */

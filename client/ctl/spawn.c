@@ -21,6 +21,12 @@
 #define SECOND_INTERRUPT_MS 1000
 #define EARLY_SIGNAL_MS 2000
 
+/* A daemon that went may be followed by another one: how it is looked for, and how long after the end. */
+#define RETRY_FIRST_MS 50
+#define RETRY_LONGEST_MS 1000
+#define RETRY_ATTEMPT_MS 500
+#define RETRY_AFTER_END_MS 10000
+
 /*
  * @signal_fd    signals to pass on
  * @request_id   of the spawn that was sent
@@ -29,7 +35,9 @@
  * @end          how it ended
  * @interrupted_ms  when the last interrupt came
  * @early_signal  came before the daemon's answer; 0: none; at @early_ms
- * @cut_off      the connection broke while the job ran: only its pidfd can tell its end
+ * @cut_off      the connection broke while the job ran: another one is tried at @retry_ms, after a pause
+ *               of @pause_ms
+ * @gone_ms      cut off: when its pidfd told that it is over
  */
 struct run {
 	struct ctl *ctl;
@@ -43,6 +51,9 @@ struct run {
 	int64_t early_ms;
 	int early_signal;
 	bool cut_off;
+	int64_t retry_ms;
+	int64_t pause_ms;
+	int64_t gone_ms;
 };
 
 static int fail_run(struct run *run, const struct fsbox_error *err)
@@ -86,6 +97,8 @@ static void forward(struct run *run, int signo)
 {
 	uint64_t ignored = 0;
 
+	if (run->cut_off && fsbox_reconnect(run->ctl->box, RETRY_ATTEMPT_MS, NULL) == 0)
+		run->cut_off = false;
 	if (run->cut_off) {
 		/* Nobody can pass signals on: the lifeline is what is left to end it with. */
 		if (run->job->lifeline >= 0 && signo != SIGWINCH && signo != SIGCONT &&
@@ -153,6 +166,9 @@ static int patience_ms(const struct run *run)
 {
 	int64_t left_ms = 0;
 
+	if (run->cut_off)
+		return run->retry_ms > clock_ms() ? (int)(run->retry_ms - clock_ms()) : 0;
+
 	if (run->job || run->early_signal == 0)
 		return -1;
 	left_ms = run->early_ms + EARLY_SIGNAL_MS - clock_ms();
@@ -201,8 +217,8 @@ static int take_events(struct run *run, struct fsbox_error *err)
 /* ---- the loop ------------------------------------------------------------------------ */
 
 /*
- * The connection broke. A job that runs goes on, and its pid 1 still tells when it is over, though not
- * how.
+ * The connection broke. A job that runs goes on, and its pid 1 still tells when it is over; how, the next
+ * daemon knows.
  */
 static int lose_daemon(struct run *run, const struct fsbox_error *why, struct fsbox_error *err)
 {
@@ -210,8 +226,30 @@ static int lose_daemon(struct run *run, const struct fsbox_error *why, struct fs
 		*err = *why;
 		return -1;
 	}
-	output_note(run->ctl, "%s; waiting for the job's end", why->message);
 	run->cut_off = true;
+	run->pause_ms = RETRY_FIRST_MS;
+	run->retry_ms = clock_ms();
+	return 0;
+}
+
+/* Cut off: 1 when nobody will tell how the job ended. */
+static int look_for_daemon(struct run *run, bool is_over)
+{
+	int64_t now_ms = clock_ms();
+
+	if (is_over && run->gone_ms == 0)
+		run->gone_ms = now_ms;
+	if (now_ms < run->retry_ms)
+		return 0;
+	if (fsbox_reconnect(run->ctl->box, RETRY_ATTEMPT_MS, NULL) == 0) {
+		run->cut_off = false;
+		return 0;
+	}
+	if (run->gone_ms != 0 && now_ms - run->gone_ms > RETRY_AFTER_END_MS)
+		return 1;
+	run->retry_ms = clock_ms() + run->pause_ms;
+	if (run->pause_ms < RETRY_LONGEST_MS)
+		run->pause_ms *= 2;
 	return 0;
 }
 
@@ -224,7 +262,8 @@ static int step(struct run *run, struct fsbox_error *err)
 	fds[0] = (struct pollfd){ .fd = run->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = -1 };
 	if (run->cut_off) {
-		fds[1].fd = run->job->pidfd;
+		/* Once it is over that would be told for ever. */
+		fds[1].fd = run->gone_ms == 0 ? run->job->pidfd : -1;
 		fds[1].events = POLLIN;
 	} else {
 		fds[1].fd = fsbox_fd(run->ctl->box);
@@ -239,7 +278,7 @@ static int step(struct run *run, struct fsbox_error *err)
 	if (run->relay && run->job)
 		fsbox_relay_process(run->relay);
 	if (run->cut_off)
-		return fds[1].revents ? 1 : 0;
+		return look_for_daemon(run, fds[1].revents != 0);
 
 	if (fsbox_process(run->ctl->box, &broken) < 0) {
 		/* What arrived before it broke still counts. */

@@ -227,6 +227,152 @@ def R24_pid_1_killed_while_fsboxd_is_down_is_lost(daemon):
     equal(wait(daemon, job), ("lost", 0))
 
 
+# ---- clients -------------------------------------------------------------------------------
+
+
+class Foreground:
+    """`fsboxctl spawn` that prints, waits for a file to go, prints again and ends with a status."""
+
+    def __init__(self, daemon, place, held, number):
+        self.number = number
+        self.path = f"{place}/relayed.{number}"
+        script = (f"echo before {number}; while [ -e {held} ]; do sleep 0.05; done; "
+                  f"echo after {number}; exit {number}")
+        # Every other one writes to a file that the job may not open: its client copies.
+        self.relayed = number % 2 == 1
+        # pylint: disable-next=consider-using-with
+        out = os.open(daemon.user.write(f"{daemon.user.home}/out.{number}"), os.O_RDWR) \
+            if self.relayed else subprocess.PIPE
+        self.process = daemon.user.popen(daemon.command("spawn", "--", "/bin/sh", "-c", script),
+                                         cwd=place, stdout=out, stderr=subprocess.PIPE)
+        self.out = out
+
+    def check(self):
+        out, errors = self.process.communicate(timeout=60)
+        if self.relayed:
+            out = os.pread(self.out, 4096, 0)
+            os.close(self.out)
+        equal((self.process.returncode, out, errors),
+              (self.number, f"before {self.number}\nafter {self.number}\n".encode(), b""))
+
+
+def running(daemon):
+    return [job for job in listed(daemon).values() if job["state"] == "running"]
+
+
+@case(*MODES)
+def clients_find_their_jobs_again(daemon):
+    place = project(daemon, "clients")
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        for while_down in (False, True):
+            held = daemon.user.write(f"{place}/held")
+            clients = [Foreground(daemon, place, held, number) for number in range(8)]
+            wait_for(lambda: len(running(daemon)) == 8, 20, "eight jobs")
+            end(daemon, how)
+            if while_down:
+                os.remove(held)
+                time.sleep(0.3)
+            begin(daemon)
+            if not while_down:
+                os.remove(held)
+            for client in clients:
+                client.check()
+            no_job_left(daemon)
+
+
+def brokers(daemon):
+    path = f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children"
+    with open(path, encoding="ascii") as file:
+        return [int(pid) for pid in file.read().split() if int(pid) in lib.processes("fsbox-broker")]
+
+
+@case(*MODES)
+def R24_results_are_exact_when_the_broker_dies(daemon):
+    place = project(daemon, "broker")
+    for while_dead in (False, True):
+        held = daemon.user.write(f"{place}/held")
+        ends = twenty(daemon, place, held)
+        clients = [Foreground(daemon, place, held, number) for number in range(6)]
+        wait_for(lambda: len(running(daemon)) == 26, 20, "the jobs")
+        if while_dead:
+            # Clients that were stopped ask only when all is over.
+            for client in clients:
+                client.process.send_signal(signal.SIGSTOP)
+        for pid in brokers(daemon):
+            os.kill(pid, signal.SIGKILL)
+        os.remove(held)
+        if while_dead:
+            wait_for(lambda: not lib.processes("fsbox-init"), 20, "the end of the jobs")
+            for client in clients:
+                client.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.check()
+        equal({job: wait(daemon, job) for job in ends}, ends)
+        no_job_left(daemon)
+
+
+@case("system", "user")
+def R13_a_cookie_is_needed_to_be_right(daemon):
+    """What a new broker knows of a job is enough to refuse a wrong cookie."""
+    place = project(daemon, "cookie")
+    job = detached(daemon, place, "sleep 60")
+    restart(daemon, signal.SIGKILL)
+
+    def ask(path, number):
+        with wire.Connection(path) as connection:
+            connection.hello()
+            return [wire.kind_of(connection.call(method, {"job": number, "cookie": cookie, **more}))
+                    for method, more in (("wait", {}), ("inspect", {}), ("signal", {"signal": 9}))
+                    for cookie in ("0" * 32, "f" * 32)]
+
+    equal(lib.as_user(daemon.user, ask, daemon.socket, job), ["job-unknown"] * 6)
+    other = User("fsbxb") if lib.IS_ROOT and daemon.mode == "system" else None
+    if other:
+        status_is(daemon.ctl("wait", str(job), user=other), 1, "job-unknown")
+        status_is(daemon.ctl("signal", str(job), "KILL", user=other), 1)
+    succeeds(daemon.ctl("signal", str(job), "KILL"))
+    equal(wait(daemon, job), ("signaled", 9))
+
+
+def events(daemon):
+    path = {"system": "/var/log/fsbox", "root": "/var/lib/fsbox-root",
+            "user": f"{daemon.user.home}/.local/state/fsbox"}[daemon.mode]
+    with open(f"{path}/events.jsonl", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def check_events(daemon, jobs):
+    """Each of JOBS has one start and one end."""
+    wanted = {(job, kind): 1 for job in jobs for kind in ("execution.started", "execution.finished")}
+
+    def count():
+        found = {}
+        for event in events(daemon):
+            key = (event.get("job"), event.get("event"))
+            if key in wanted:
+                found[key] = found.get(key, 0) + 1
+        return found
+
+    end_at = time.monotonic() + 10
+    while count() != wanted and time.monotonic() < end_at:
+        time.sleep(0.1)
+    equal(count(), wanted, "records")
+
+
+@case(*MODES)
+def R30_no_record_is_lost(daemon):
+    place = project(daemon, "records")
+    jobs = [detached(daemon, place, "sleep 1.5") for _ in range(4)]
+    restart(daemon, signal.SIGTERM)
+    jobs += [detached(daemon, place, "sleep 1.5") for _ in range(4)]
+    for pid in lib.processes("fsbox-recorder"):
+        os.kill(pid, signal.SIGKILL)
+    jobs += [detached(daemon, place, "true") for _ in range(4)]
+    for job in jobs:
+        equal(wait(daemon, job), ("exited", 0))
+    check_events(daemon, jobs)
+
+
 # ---- records -------------------------------------------------------------------------------
 
 
