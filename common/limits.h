@@ -84,6 +84,9 @@
 #define LIMIT_LEDGER_BYTES (1u << 29)
 #define LIMIT_LEDGER_ENTRIES ((size_t)16 * LIMIT_PLACEHOLDERS_PER_UID)
 
+/* One prepared tree, with what lies below its binds: as much as fsboxd.conf can allow all together. */
+#define LIMIT_TEMPLATE_MOUNTS 1000000
+
 /* Rules whose mounts are being prepared for one user: two of the largest policies; 0.4 KB each. */
 #define LIMIT_BUILDING_OPERATIONS_PER_UID 200000 /* two plans of LIMIT_RULES */
 
@@ -92,16 +95,20 @@
 
 /* Waiting on another process, in milliseconds. */
 #define LIMIT_RESOLVE_MS 10000
+#ifndef LIMIT_TEMPLATE_IDLE_MS       /* tests build a fsboxd with less of the next two */
 #define LIMIT_TEMPLATE_IDLE_MS 60000 /* a prepared mount tree that nobody used (R12) */
-#define LIMIT_GUARD_IDLE_MS 60000    /* a guard without a plan that anybody uses */
-#define LIMIT_GUARD_ANSWER_MS 1000   /* a guard must say that it is done with a job */
+#endif
+#ifndef LIMIT_SETUP_MS
 #define LIMIT_SETUP_MS 30000
-#define LIMIT_FRAME_MS 30000   /* a frame once begun must be complete */
-#define LIMIT_HELLO_MS 10000   /* a connection must say hello */
-#define LIMIT_TEARDOWN_MS 5000 /* what cannot be killed is reported, not waited for */
-#define LIMIT_LIFELINE_MS 200  /* from TERM to KILL for a job whose client vanished */
-#define LIMIT_GRACE_MS 2000    /* from SIGTERM to SIGKILL when a job's time is up */
-#define LIMIT_STALL_MS 10000   /* a broker must take what fsboxd sends it */
+#endif
+#define LIMIT_GUARD_IDLE_MS 60000  /* a guard without a plan that anybody uses */
+#define LIMIT_GUARD_ANSWER_MS 1000 /* a guard must say that it is done with a job */
+#define LIMIT_FRAME_MS 30000       /* a frame once begun must be complete */
+#define LIMIT_HELLO_MS 10000       /* a connection must say hello */
+#define LIMIT_TEARDOWN_MS 5000     /* what cannot be killed is reported, not waited for */
+#define LIMIT_LIFELINE_MS 200      /* from TERM to KILL for a job whose client vanished */
+#define LIMIT_GRACE_MS 2000        /* from SIGTERM to SIGKILL when a job's time is up */
+#define LIMIT_STALL_MS 10000       /* a broker must take what fsboxd sends it */
 #define LIMIT_BROKER_IDLE_MS 30000
 
 /* A client that does not read: bytes queued to it before its connection is closed. */

@@ -25,6 +25,8 @@ want python3-jsonschema /usr/bin/python3 -c 'import jsonschema'
 want git have_command git
 want make have_command make
 want nodejs have_command node
+want btrfs-progs have_command mkfs.btrfs
+want e2fsprogs have_command mkfs.ext4
 want binutils have_command readelf
 want curl have_command curl
 want wget have_command wget

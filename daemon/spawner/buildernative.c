@@ -236,6 +236,9 @@ static int template_build(struct builder *builder, struct error *err)
 		return r;
 	}
 	report_begin(&message, REPORT_BUILT);
+	message.u.built.mounts =
+		(uint32_t)(input->shared->mounts < LIMIT_TEMPLATE_MOUNTS ? input->shared->mounts
+									 : LIMIT_TEMPLATE_MOUNTS);
 	r = report_write(INIT_FD_REPORT, &message, err);
 	return r < 0 ? r : report_wait_go(INIT_FD_GO, err);
 }

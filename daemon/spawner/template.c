@@ -50,7 +50,7 @@ static void template_unlink(struct template *template)
 		at = &(*at)->next;
 	*at = template->next;
 	templates->count--;
-	templates->mounts -= template->mem.plan.count;
+	templates->mounts -= template->mounts;
 	template->state = TEMPLATE_DROPPED;
 	if (template->users == 0)
 		template_free(template);
@@ -148,6 +148,36 @@ static void send_go(struct template *template)
 	(void)!write(template->go_fd, "G", 1);
 }
 
+/* Make room for MORE mounts: the least recently used go, but not those that somebody waits for. */
+static void make_room(struct templates *templates, size_t more)
+{
+	size_t ceiling = templates->spawner->config.host.template_cache_mounts;
+
+	while (templates->mounts + more > ceiling) {
+		struct template *last = NULL;
+
+		for (struct template *at = templates->first; at; at = at->next)
+			if (at->state == TEMPLATE_READY)
+				last = at;
+		if (!last)
+			return;
+		template_drop(last, "too many mounts");
+	}
+}
+
+/* Only now is known how many mounts came along with the plan's binds. */
+static void keep_within_bounds(struct template *template)
+{
+	struct templates *templates = &template->spawner->templates;
+
+	if (template->outdated)
+		template_drop(template, "outdated while it was built");
+	else if (template->mounts > templates->spawner->config.host.template_cache_mounts)
+		template_drop(template, "more mounts than may be kept");
+	else
+		make_room(templates, 0);
+}
+
 /* Its namespace is there and its guard watches: whoever waits may begin. */
 static void become_ready(struct template *template)
 {
@@ -165,16 +195,17 @@ static void become_ready(struct template *template)
 		job_template_ready(job);
 	}
 	template->first = NULL;
-	if (template->outdated)
-		template_drop(template, "outdated while it was built");
+	keep_within_bounds(template);
 	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
 		template_free(template);
 }
 
-static void take_built(struct template *template)
+static void take_built(struct template *template, size_t mounts)
 {
 	struct spawner *spawner = template->spawner;
 
+	spawner->templates.mounts += mounts - template->mounts;
+	template->mounts = mounts;
 	template->mount_ns_fd =
 		nsfd_open(template->builder.pidfd, template->builder.pid, NSFD_MOUNT);
 	if (template->mount_ns_fd < 0) {
@@ -259,7 +290,7 @@ static void on_message(const struct report_message *report, void *arg)
 		take_placeholder(template, report);
 		return;
 	case REPORT_BUILT:
-		take_built(template);
+		take_built(template, report->u.built.mounts);
 		return;
 	case REPORT_FAILED:
 		template_fail(template, &report->u.failure);
@@ -354,23 +385,6 @@ static int start_builder(struct template *template, struct error *err)
 	if (r == 0)
 		loop_arm(&spawner->loop, &template->timer, LIMIT_RESOLVE_MS, on_too_long, template);
 	return r;
-}
-
-/* Make room for MORE mounts: the least recently used go, but not those that somebody waits for. */
-static void make_room(struct templates *templates, size_t more)
-{
-	size_t ceiling = templates->spawner->config.host.template_cache_mounts;
-
-	while (templates->mounts + more > ceiling) {
-		struct template *last = NULL;
-
-		for (struct template *at = templates->first; at; at = at->next)
-			if (at->state == TEMPLATE_READY)
-				last = at;
-		if (!last)
-			return;
-		template_drop(last, "too many mounts");
-	}
 }
 
 /* What is being built is bounded apart: nobody can be made to give it up. */
@@ -476,7 +490,8 @@ int template_build(struct templates *templates, struct job *job, const void *byt
 	template->next = templates->first;
 	templates->first = template;
 	templates->count++;
-	templates->mounts += plan->count;
+	template->mounts = plan->count;
+	templates->mounts += template->mounts;
 	template_wait(template, job);
 	arm_expiry(templates);
 	return 0;

@@ -9,8 +9,8 @@
  *	building  the builder runs; jobs wait for it
  *	ready     the namespace is held, by descriptor alone
  *
- * A template is dropped when nobody used it for a minute, when there are too many mounts in all, when the
- * host's mounts changed, when a job found that the host looks different, or when its placeholders went.
+ * A template is dropped when nobody used it for a minute, when there are too many mounts in all (those below
+ * a bound tree come with it and count), when the host's mounts changed, when a job found that the host looks different, or when its placeholders went.
  * Jobs that run have copies and do not notice.
  */
 
@@ -35,6 +35,7 @@ enum template_state { TEMPLATE_BUILDING = 1, TEMPLATE_READY, TEMPLATE_DROPPED };
 
 /*
  * @mem          its plan and what builder and jobs share
+ * @mounts       of its namespace; while it is built: those that its plan names
  * @users        jobs that hold on to it: waiting, or between fork and pid 1
  * @guard        what keeps its jobs' masks in place; NULL: nothing must
  * @built        the namespace is there; ready when the guard is too
@@ -52,6 +53,7 @@ struct template
 	struct identity identity;
 	struct templatemem mem;
 	int mount_ns_fd;
+	size_t mounts;
 	size_t users;
 	uint64_t used_ms;
 	struct guard_plan *guard;
@@ -74,7 +76,7 @@ struct template
 
 /*
  * @first           most recently used first
- * @mounts          operations of all templates together, a bound on their mounts
+ * @mounts          of all templates together
  * @mountinfo_fd    tells when the host's mounts change (Linux: poll on mountinfo, proc_pid_mountinfo(5))
  */
 struct templates {

@@ -58,6 +58,8 @@ static struct report_message message_of(enum report_kind kind)
 	}
 	if (kind == REPORT_EXITED)
 		message.u.exited.reason = EXIT_EXITED;
+	if (kind == REPORT_BUILT)
+		message.u.built.mounts = 1;
 	return message;
 }
 

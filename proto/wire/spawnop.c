@@ -94,9 +94,10 @@ size_t report_message_size(enum report_kind kind)
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 		return SIZE_WITH(report_message, done);
+	case REPORT_BUILT:
+		return SIZE_WITH(report_message, built);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
-	case REPORT_BUILT:
 		return SIZE_BARE(report_message);
 	case REPORT_KIND_COUNT:
 		break;
@@ -428,9 +429,11 @@ int report_message_check(const struct report_message *message, size_t size, stru
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 		return range_check(message->u.done.number, 1, UINT64_MAX, "number", err);
+	case REPORT_BUILT:
+		return range_check(message->u.built.mounts, 1, LIMIT_TEMPLATE_MOUNTS, "mounts",
+				   err);
 	case REPORT_PID1_UP:
 	case REPORT_STARTED:
-	case REPORT_BUILT:
 	case REPORT_KIND_COUNT:
 		break;
 	}

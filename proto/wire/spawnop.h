@@ -333,6 +333,11 @@ struct report_guard_done {
 	uint64_t number;
 };
 
+/* @mounts  in the template's namespace, what came along below its binds included */
+struct report_built {
+	uint32_t mounts;
+};
+
 struct report_message {
 	uint32_t size; /* of the whole message: report_message_size(kind) */
 	uint32_t kind; /* enum report_kind */
@@ -342,6 +347,7 @@ struct report_message {
 		struct exit_record exited;
 		struct report_guard guard;
 		struct report_guard_done done;
+		struct report_built built;
 	} u;
 };
 

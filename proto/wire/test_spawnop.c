@@ -68,6 +68,8 @@ static struct report_message report_good(enum report_kind kind)
 		message.u.guard.action = GUARD_REPORTED;
 	if (kind == REPORT_GUARD_WATCHES || kind == REPORT_GUARD_DONE)
 		message.u.done.number = 1;
+	if (kind == REPORT_BUILT)
+		message.u.built.mounts = 1;
 	return message;
 }
 
@@ -228,6 +230,9 @@ static void link_values(void **state)
 static void exit_records(void **state)
 {
 	(void)state;
+	TAKEN(report, REPORT_BUILT, message.u.built.mounts = LIMIT_TEMPLATE_MOUNTS);
+	REFUSED(report, REPORT_BUILT, message.u.built.mounts = LIMIT_TEMPLATE_MOUNTS + 1);
+	REFUSED(report, REPORT_BUILT, message.u.built.mounts = 0);
 	REFUSED(report, REPORT_EXITED, message.u.exited.reason = 0);
 	REFUSED(report, REPORT_EXITED, message.u.exited.reason = EXIT_LOST + 1);
 	REFUSED(report, REPORT_EXITED, message.u.exited.code = 1);

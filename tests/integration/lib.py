@@ -57,8 +57,8 @@ def sh(*command, **options):
     return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, **options)
 
 
-def mount(*arguments):
-    sh("mount", *arguments)
+def mount(*arguments, **options):
+    sh("mount", *arguments, **options)
 
 
 def private_etc(top):

@@ -2,65 +2,16 @@
 """The native engine: what is prepared is used again, and never when the host has changed since."""
 
 import contextlib
-import ctypes
-import fcntl
 import os
 import re
-import select
-import struct
-import threading
 import time
 
 import lib
 from lib import User, case, contains, equal, lacks, project, status_is, succeeds, wait_for
+from templates import hurried, rebuilds, reuses, templates
 
 MODES = ("system", "user", "root")
 SHIM = os.path.join(lib.BUILD, "tests/integration/libold_kernel.so")
-
-
-# ---- looking at fsboxd --------------------------------------------------------------------------
-
-
-NS_GET_MNTNS_ID = 0x8008B705  # Linux 6.11; inode numbers of namespaces are used again
-
-
-def templates(daemon):
-    """The mount namespaces that fsboxd holds: one for each template."""
-    found = set()
-    place = f"/proc/{daemon.process.pid}/fd"
-    for number in os.listdir(place):
-        with contextlib.suppress(FileNotFoundError):
-            if not os.readlink(f"{place}/{number}").startswith("mnt:["):
-                continue
-            fd = os.open(f"{place}/{number}", os.O_RDONLY)
-            try:
-                found.add(struct.unpack("Q", fcntl.ioctl(fd, NS_GET_MNTNS_ID, bytes(8)))[0])
-            except OSError as error:
-                raise lib.Skip(f"mount namespaces have no numbers here: {error}") from None
-            finally:
-                os.close(fd)
-    return found
-
-
-def spawn_in_template(daemon, script, *options, cwd):
-    """What the script printed, and which templates there are afterwards that were not before."""
-    before = templates(daemon)
-    out = succeeds(daemon.sh(script, "--engine", "native", *options, cwd=cwd))
-    return out, templates(daemon) - before
-
-
-def rebuilds(daemon, script, *options, cwd):
-    """The same, when a new template must have been made."""
-    out, new = spawn_in_template(daemon, script, *options, cwd=cwd)
-    equal(len(new), 1, "new templates")
-    return out
-
-
-def reuses(daemon, script, *options, cwd):
-    out, new = spawn_in_template(daemon, script, *options, cwd=cwd)
-    equal(new, set(), "new templates")
-    return out
-
 
 HIDDEN = "cat {} 2>/dev/null && echo LEAK; true"
 
@@ -227,151 +178,56 @@ def r12_no_template_keeps_a_file_system_busy(daemon):
     wait_for(lambda: not templates(daemon), 5, "templates to go")
 
 
-@case("system", "root")
-def what_lies_on_other_file_systems_is_shown_with_its_rules(daemon):
-    place = project(daemon, "submounts")
-    daemon.user.shell("mkdir -p tree/sub tree/sub2", cwd=place)
-    lib.mount("-t", "tmpfs", "-o", "mode=0777", "tmpfs", f"{place}/tree/sub")
-    try:
-        daemon.user.write(f"{place}/tree/sub/f", "x\n")
-        daemon.user.write(f"{place}/tree/sub/key", "LEAK\n")
-        out = succeeds(daemon.sh(
-            "cat tree/sub/f; echo y 2>&- >tree/sub/f || echo read-only; "
-            "echo y 2>&- >tree/sub/new || echo read-only; cat tree/sub/key 2>&-; true",
-            "--ro", f"{place}/tree", "--deny", f"{place}/tree/sub/key", cwd=place))
-        equal(out, "x\nread-only\nread-only\n")
-        # A grant inside a denied tree, on another file system.
-        out = succeeds(daemon.sh("echo y >tree/sub/g; cat tree/sub/g; ls tree 2>&-; true",
-                                 "--deny", f"{place}/tree", "--rw", f"{place}/tree/sub", cwd=place))
-        equal(out, "y\n")
-    finally:
-        lib.sh("umount", f"{place}/tree/sub")
+# ---- how much is kept ---------------------------------------------------------------------------
+
+
+@case(root=True)
+def r12_what_nobody_uses_goes():
+    for mode in ("system", "user"):
+        with hurried(mode) as daemon:
+            place = project(daemon, "idle")
+            rebuilds(daemon, "true", cwd=place)
+            for _ in range(8):  # longer than an idle one lives
+                time.sleep(0.3)
+                reuses(daemon, "true", cwd=place)
+            wait_for(lambda at=daemon: not templates(at), 5, "the template to go")
+            rebuilds(daemon, "true", cwd=place)
 
 
 @contextlib.contextmanager
-def ext4(place, top):
-    image = os.path.join(top, "image")
-    lib.sh("truncate", "-s", "16M", image)
-    lib.sh("mkfs.ext4", "-q", image)
+def submounts(place, count):
+    """So many below PLACE."""
+    lib.mount("-t", "tmpfs", "-o", "mode=0755", "tmpfs", place)
     try:
-        lib.mount("-o", "loop", image, place)
-    except Exception:  # pylint: disable=broad-except
-        raise lib.Skip("no loop devices here") from None
-    try:
+        for n in range(count - 1):
+            os.mkdir(f"{place}/{n}")
+            lib.mount("--bind", f"{place}/{n}", f"{place}/{n}")
         yield
     finally:
-        lib.sh("umount", place)
+        lib.sh("umount", "-R", place)
 
 
-@contextlib.contextmanager
-def overlay(place, top):
-    lib.mount("-t", "tmpfs", "tmpfs", top)
-    for name in ("lower", "upper", "work"):
-        os.mkdir(f"{top}/{name}", 0o777)
-        os.chmod(f"{top}/{name}", 0o777)
-    with open(f"{top}/lower/from-below", "w", encoding="utf-8") as file:
-        file.write("below\n")
-    lib.mount("-t", "overlay", "-o", f"lowerdir={top}/lower,upperdir={top}/upper,"
-              f"workdir={top}/work", "overlay", place)
-    try:
-        yield
-    finally:
-        lib.sh("umount", place)
-        lib.sh("umount", top)
-
-
-@case("system", "root")
-def homes_on_ext4_and_overlayfs(daemon):
-    for kind in (ext4, overlay):
-        place = project(daemon, kind.__name__)
-        top = f"/run/{kind.__name__}"
-        os.makedirs(top, exist_ok=True)
-        with kind(place, top):
-            os.chown(place, daemon.user.uid, daemon.user.gid)
-            os.chmod(place, 0o700)
-            daemon.user.write(f"{place}/a/secret", "LEAK\n")
-            daemon.user.write(f"{place}/ro", "one\n")
-            options = ("--deny", f"{place}/a/secret", "--ro", f"{place}/ro",
-                       "--deny", f"{place}/absent")
-            script = ("cat a/secret 2>&-; (echo x >ro) 2>&-; (mv a z) 2>&-; echo new >file; "
-                      "cat ro file; (mkdir absent/x) 2>&-; test ! -e from-below || cat from-below")
-            wanted = "one\nnew\n" + ("below\n" if kind is overlay else "")
-            equal(succeeds(daemon.sh(script, *options, cwd=place)), wanted)
-            daemon.user.shell("echo LEAK >n; mv n a/secret; echo one >n; mv n ro", cwd=place)
-            equal(succeeds(daemon.sh(script, *options, cwd=place)), wanted)
-            wait_for(lambda at=place: not os.path.exists(f"{at}/absent"), 10, "the placeholder")
-            wait_for(lambda: not daemon.jobs(), 10, "the end of the jobs")
-
-
-# ---- where things lie ---------------------------------------------------------------------------
-
-
-@case(*MODES)
-def rules_at_and_below_the_fresh_directories(daemon):
-    place = project(daemon, "fresh")
-    with contextlib.ExitStack() as stack:
-        names = []
-        for top in ("/tmp", "/var/tmp", "/dev/shm"):
-            name = f"{top}/fsbox-native-test.{os.getpid()}.{daemon.mode}"
-            daemon.user.shell(f"rm -rf {name}; mkdir -p {name}/in; echo x >{name}/in/f; "
-                              f"echo LEAK >{name}/in/secret; echo LEAK >{name}/beside")
-            stack.callback(lib.sh, "rm", "-rf", name)
-            names.append(name)
-        for name in names:
-            script = (f"cat {name}/in/f; echo y >{name}/in/g; ls {name}; "
-                      f"cat {name}/beside {name}/in/secret 2>&-; "
-                      f"echo z >{os.path.dirname(name)}/mine && cat {os.path.dirname(name)}/mine")
-            out = reuses_or_not(daemon, script, "--rw", f"{name}/in", "--deny", f"{name}/in/secret",
-                                cwd=place)
-            equal(out, "x\nin\nz\n", name)
-            equal(daemon.user.shell(f"cat {name}/in/g"), "y\n")
-            if os.path.exists(f"{os.path.dirname(name)}/mine"):
-                raise AssertionError("a fresh directory is the host's")
-        # A fresh directory itself may be the host's when a rule says so.
-        out = succeeds(daemon.sh(f"ls {names[0]}; (echo x >{names[0]}/new) 2>&- || echo read-only",
-                                 "--ro", "/tmp", cwd=place))
-        equal(out, "beside\nin\nread-only\n")
-
-
-def reuses_or_not(daemon, *arguments, **options):
-    first = succeeds(daemon.sh(*arguments, **options))
-    equal(succeeds(daemon.sh(*arguments, **options)), first, "with the template again")
-    return first
-
-
-@case("system", "root")
-def link_chains_into_run(daemon):
-    place = project(daemon, "chain")
-    os.makedirs("/run/resolve", exist_ok=True)
-    for name in ("stub", "other"):
-        with open(f"/run/resolve/{name}", "w", encoding="utf-8") as file:
-            file.write(f"{name}\n")
-    daemon.user.shell("ln -sfn /run/resolve/stub one; ln -sfn one two", cwd=place)
-    out = succeeds(daemon.sh("cat two; ls /run/resolve", "--ro", f"{place}/two", cwd=place))
-    equal(out, "stub\nstub\n", "only what the chain ends at is there")
-
-
-@case("system", "user")
-def a_rule_on_the_root(daemon):
-    place = project(daemon, "root")
-    secret = daemon.user.write(f"{place}/secret", "LEAK\n")
-    script = ("test -e /proc/self/status && cat secret 2>&-; ls /proc/1/fd 2>&-; "
-              "ls /sys/fs/cgroup 2>&-; (echo x >/sys/x) 2>&-; "
-              "test -d /sys/class || test ! -d /sys/kernel; ls -d /dev/mem /dev/vda 2>&-; "
-              "echo w >file; cat file; ls -A /dev/.fsbox-stage /dev/.fsbox-pins 2>&- | grep -v :; true")
-    out = reuses_or_not(daemon, script, "--profile", "host", "--deny", secret, cwd=place)
-    equal(out, "w\n")
-
-
-@case(*MODES)
-def files_as_rules(daemon):
-    place = project(daemon, "files")
-    outside = project(daemon, "outside")
-    daemon.user.shell("echo r >r; echo w >w; echo LEAK >other", cwd=outside)
-    out = reuses_or_not(daemon, f"cd {outside}; cat r w; (echo x >r) 2>&-; echo w >w; ls; "
-                        "cat other 2>&-; true", "--ro", f"{outside}/r", "--rw", f"{outside}/w",
-                        cwd=place)
-    equal(out, "r\nw\nr\nw\n")
+@case(root=True)
+def r12_mounts_that_come_along_count():
+    """A rule of one line may bring hundreds of mounts; templates are kept within template-cache-mounts."""
+    for mode in ("system", "user"):
+        daemon = lib.make_daemon(mode).start(config="template-cache-mounts = 600\n")
+        try:
+            place = project(daemon, "bound")
+            daemon.user.shell("mkdir many too-many a b c d e f", cwd=place)
+            with submounts(f"{place}/many", 300), submounts(f"{place}/too-many", 601):
+                rules = ("--ro", "/usr", "--ro", "/etc", "--ro", "/bin", "--ro", "/lib", "--ro", "/lib64")
+                for name in "abcd":  # four of these would be far below 600 without what comes along
+                    rebuilds(daemon, "true", *rules, "--ro", f"{place}/many", cwd=f"{place}/{name}")
+                equal(len(templates(daemon)), 1, "templates of 300 and some mounts each")
+                rebuilds(daemon, "true", *rules, cwd=f"{place}/e")
+                kept = templates(daemon)
+                equal(len(kept), 2, "templates")
+                # One that is too large by itself serves who waits for it, and nobody else is put out.
+                succeeds(daemon.sh("true", *rules, "--ro", f"{place}/too-many", cwd=f"{place}/f"))
+                equal(templates(daemon), kept, "templates")
+        finally:
+            daemon.stop()
 
 
 # ---- what is left of privilege ------------------------------------------------------------------
@@ -476,172 +332,6 @@ def r15_pid_1_knows_nothing_of_other_jobs(daemon):
     finally:
         mine.communicate(b"\n", 10)
         busy.communicate(b"\n", 10)
-
-
-# ---- file systems that do not answer ------------------------------------------------------------
-
-
-class SlowFileSystem:
-    """A FUSE directory of empty directories that answers everybody but those that are like fsboxd."""
-
-    def __init__(self, place, user):
-        self.place = place
-        try:
-            self.fd = os.open("/dev/fuse", os.O_RDWR)
-        except OSError as error:
-            raise lib.Skip(f"no FUSE here: {error}") from None
-        os.makedirs(place, exist_ok=True)
-        libc = ctypes.CDLL(None, use_errno=True)
-        options = f"fd={self.fd},rootmode=40000,user_id={user.uid},group_id={user.gid},allow_other"
-        if libc.mount(b"slow", place.encode(), b"fuse", 0, options.encode()) != 0:
-            raise lib.Skip(f"no FUSE here: {os.strerror(ctypes.get_errno())}")
-        os.set_blocking(self.fd, False)
-        self.held = []
-        self.hold = True
-        self.ended = False
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-
-    @staticmethod
-    def is_ours(pid):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-                return file.read().strip() == "fsboxd"
-        return True  # in a pid namespace that is not known here yet
-
-    def answer(self, unique, opcode, node, name):
-        body = b""
-        error = 0
-        attributes = struct.pack("<QQQQQQIIIIIIIIII", node, 0, 0, 0, 0, 0, 0, 0, 0, 0o40777, 2,
-                                 0, 0, 0, 4096, 0)
-        if opcode == 26:  # INIT
-            body = struct.pack("<IIIIHHIIHHI28x", 7, 31, 1 << 17, 0, 12, 10, 1 << 17, 1, 0, 0, 0)
-        elif opcode == 1:  # LOOKUP: each name is a directory; believed for no time at all
-            node = 2 + sum(name) * 7 + len(name)
-            attributes = struct.pack("<Q", node) + attributes[8:]
-            body = struct.pack("<QQQQII", node, 0, 0, 0, 0, 0) + attributes
-        elif opcode == 3:  # GETATTR
-            body = struct.pack("<QII", 0, 0, 0) + attributes
-        elif opcode in (27, 14):  # OPENDIR, OPEN
-            body = struct.pack("<QII", 0, 0, 0)
-        elif opcode in (2, 42, 36):  # FORGET, BATCH_FORGET, INTERRUPT
-            return
-        elif opcode not in (28, 29, 18, 25, 34):
-            error = -38
-        os.write(self.fd, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
-
-    def release(self):
-        """From now on everybody is answered, those that wait as well."""
-        self.hold = False
-
-    def serve(self):
-        try:
-            while not self.ended:
-                if not self.hold:
-                    while self.held:
-                        with contextlib.suppress(FileNotFoundError):
-                            self.answer(*self.held.pop())
-                if not select.select([self.fd], [], [], 0.05)[0]:
-                    continue
-                request = os.read(self.fd, 1 << 18)
-                _, opcode, unique, node, _, _, pid = struct.unpack("<IIQQIII", request[:36])
-                wanted = (unique, opcode, node, request[40:].rstrip(b"\0"))
-                if self.hold and opcode in (1, 3) and self.is_ours(pid):
-                    self.held.append(wanted)
-                else:
-                    with contextlib.suppress(FileNotFoundError):
-                        self.answer(*wanted)
-        except OSError:
-            pass
-
-    def close(self):
-        lib.sh("umount", "-l", self.place)
-        self.ended = True
-        self.thread.join()
-        os.close(self.fd)
-
-
-@contextlib.contextmanager
-def slow_file_system(daemon, name):
-    slow = SlowFileSystem(f"/run/{name}", daemon.user)
-    try:
-        yield slow
-    finally:
-        slow.close()
-
-
-def counters(daemon):
-    return daemon.json("status")["counters"]
-
-
-def popen_spawn(daemon, *arguments, cwd):
-    return daemon.user.popen(daemon.command("spawn", "--engine", "native", *arguments), cwd=cwd,
-                             stdin=-1, stdout=-1, stderr=-1)
-
-
-@case("system", "root")
-def r9_a_builder_that_hangs_holds_up_its_own_requests_alone(daemon):
-    place = project(daemon, "builder")
-    with slow_file_system(daemon, f"slow-{daemon.mode}") as slow:
-        started = time.monotonic()
-        waiting = [popen_spawn(daemon, "--ro", f"{slow.place}/{n % 2}", "--", "true", cwd=place)
-                   for n in range(4)]
-        wait_for(lambda: len(slow.held) >= 2, 10, "builders that hang")
-        # Meanwhile: this user's other requests, and others.
-        for _ in range(3):
-            status_is(daemon.sh("exit 3", cwd=place, timeout=5), 3)
-        if daemon.mode == "system":
-            other = User("fsbxb")
-            other.shell("mkdir -p src/calm")
-            status_is(daemon.sh("exit 4", user=other, cwd=f"{other.home}/src/calm", timeout=5), 4)
-        for process in waiting:
-            _, errors = process.communicate(timeout=20)
-            equal(process.returncode, 125, lib.text(errors))
-            contains(errors, "timeout")
-        if time.monotonic() - started > 15:
-            raise AssertionError("the requests took too long to give up")
-        slow.release()
-        succeeds(daemon.sh("true", "--engine", "native", "--ro", f"{slow.place}/0", cwd=place))
-    wait_for(lambda: not daemon.jobs(), 10, "the end of the jobs")
-
-
-@case("system")
-def r9_a_fifth_that_would_hang_is_told_so(daemon):
-    place = project(daemon, "fifth")
-    with slow_file_system(daemon, "slow-fifth") as slow:
-        waiting = [popen_spawn(daemon, "--ro", f"{slow.place}/{n}", "--", "true", cwd=place)
-                   for n in range(4)]
-        for process in waiting:
-            process.communicate(timeout=20)
-            equal(process.returncode, 125)
-        # They cannot be killed: the file system has their requests.
-        wait_for(lambda: counters(daemon)["stuck"] >= 4, 15, "four that are stuck")
-        result = daemon.sh("true", cwd=place, timeout=5)
-        status_is(result, 125, "resolver-busy")
-        slow.release()
-    wait_for(lambda: daemon.sh("true", cwd=place).returncode == 0, 20, "service again")
-    equal(counters(daemon)["stuck"], 0)
-
-
-@case("system", "root")
-def one_that_waits_for_a_template_may_go(daemon):
-    place = project(daemon, "waits")
-    with slow_file_system(daemon, f"slow-waits-{daemon.mode}") as slow:
-        options = ("--ro", f"{slow.place}/x", "--deny", f"{place}/absent", "--deny",
-                   f"{place}/zz")
-        jobs = [popen_spawn(daemon, *options, "--", "/bin/sh", "-c", "ls -A; exit 5", cwd=place)
-                for _ in range(3)]
-        wait_for(lambda: slow.held and len(daemon.jobs()) == 3, 10, "three that wait")
-        # The first of them is whose template it is, and whose the placeholders are.
-        first = min(job["job"] for job in daemon.jobs())
-        succeeds(daemon.ctl("signal", str(first), "KILL"))
-        wait_for(lambda: len(daemon.jobs()) == 2, 10, "the first to go")
-        slow.release()
-        ended = [(job.communicate(timeout=20), job.returncode) for job in jobs]
-        equal(sorted(status for _, status in ended), [5, 5, 125], str(ended))
-        for (out, _), status in ended:
-            equal(out, b"absent\nzz\n" if status == 5 else b"")
-        wait_for(lambda: not os.listdir(place), 10, "removal of the placeholders")
 
 
 # ---- both engines -------------------------------------------------------------------------------

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeing what fsboxd has prepared: the mount namespaces that it holds."""
+
+import contextlib
+import fcntl
+import os
+import struct
+
+import lib
+from lib import equal, succeeds
+
+NS_GET_MNTNS_ID = 0x8008B705  # Linux 6.11; inode numbers of namespaces are used again
+
+
+def templates(daemon):
+    """The mount namespaces that fsboxd holds: one for each template."""
+    found = set()
+    place = f"/proc/{daemon.process.pid}/fd"
+    for number in os.listdir(place):
+        with contextlib.suppress(FileNotFoundError):
+            if not os.readlink(f"{place}/{number}").startswith("mnt:["):
+                continue
+            fd = os.open(f"{place}/{number}", os.O_RDONLY)
+            try:
+                found.add(struct.unpack("Q", fcntl.ioctl(fd, NS_GET_MNTNS_ID, bytes(8)))[0])
+            except OSError as error:
+                raise lib.Skip(f"mount namespaces have no numbers here: {error}") from None
+            finally:
+                os.close(fd)
+    return found
+
+
+def spawn_in_template(daemon, script, *options, cwd):
+    """What the script printed, and which templates there are afterwards that were not before."""
+    before = templates(daemon)
+    out = succeeds(daemon.sh(script, "--engine", "native", *options, cwd=cwd))
+    return out, templates(daemon) - before
+
+
+def rebuilds(daemon, script, *options, cwd):
+    """The same, when a new template must have been made."""
+    out, new = spawn_in_template(daemon, script, *options, cwd=cwd)
+    equal(len(new), 1, "new templates")
+    return out
+
+
+def reuses(daemon, script, *options, cwd):
+    out, new = spawn_in_template(daemon, script, *options, cwd=cwd)
+    equal(new, set(), "new templates")
+    return out
+
+
+def reuses_or_not(daemon, *arguments, **options):
+    first = succeeds(daemon.sh(*arguments, **options))
+    equal(succeeds(daemon.sh(*arguments, **options)), first, "with the template again")
+    return first
+
+
+def counters(daemon):
+    return daemon.json("status")["counters"]
+
+
+def popen_spawn(daemon, *arguments, cwd):
+    return daemon.user.popen(daemon.command("spawn", "--engine", "native", *arguments), cwd=cwd,
+                             stdin=-1, stdout=-1, stderr=-1)
+
+
+# ---- a fsboxd with less patience -----------------------------------------------------------
+
+HURRIED = os.path.join(lib.BUILD, "tests/integration/hurried/fsboxd")
+
+
+@contextlib.contextmanager
+def hurried(mode):
+    """One that keeps what nobody uses for 1.5 seconds, and gives jobs 3 to begin."""
+    if mode == "user" and lib.no_user_namespaces():
+        raise lib.Skip(f"user namespaces are blocked: {lib.no_user_namespaces()}")
+    daemon = lib.make_daemon(mode)
+    daemon.start("--exec-dir", os.path.join(lib.BUILD, "daemon"), program=HURRIED,
+                 config="root-peers = serve\n" if mode == "root" else None)
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
