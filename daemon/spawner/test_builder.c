@@ -185,11 +185,12 @@ static void refused(int fd, int place, const char *what)
 
 static void R7_descriptors_that_may_not_enter(void **state)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "\0fsbox-test-abstract" };
+	struct sockaddr_un address = { .sun_family = AF_UNIX }; /* the kernel chooses a name */
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)state;
-	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address.sun_family)),
+			 0);
 	assert_int_equal(listen(listener, 1), 0);
 	refused(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, "stdin: a directory");
 	refused(open("/etc/passwd", O_PATH | O_CLOEXEC), 2, "stderr: an O_PATH descriptor");
