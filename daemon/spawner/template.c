@@ -19,6 +19,7 @@
 #include "daemon/spawner/placing.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
+#include "daemon/spawner/templateroom.h"
 #include "daemon/spawner/sweep.h"
 
 /* ---- one template --------------------------------------------------------------------- */
@@ -148,36 +149,6 @@ static void send_go(struct template *template)
 	(void)!write(template->go_fd, "G", 1);
 }
 
-/* Make room for MORE mounts: the least recently used go, but not those that somebody waits for. */
-static void make_room(struct templates *templates, size_t more)
-{
-	size_t ceiling = templates->spawner->config.host.template_cache_mounts;
-
-	while (templates->mounts + more > ceiling) {
-		struct template *last = NULL;
-
-		for (struct template *at = templates->first; at; at = at->next)
-			if (at->state == TEMPLATE_READY)
-				last = at;
-		if (!last)
-			return;
-		template_drop(last, "too many mounts");
-	}
-}
-
-/* Only now is known how many mounts came along with the plan's binds. */
-static void keep_within_bounds(struct template *template)
-{
-	struct templates *templates = &template->spawner->templates;
-
-	if (template->outdated)
-		template_drop(template, "outdated while it was built");
-	else if (template->mounts > templates->spawner->config.host.template_cache_mounts)
-		template_drop(template, "more mounts than may be kept");
-	else
-		make_room(templates, 0);
-}
-
 /* Its namespace is there and its guard watches: whoever waits may begin. */
 static void become_ready(struct template *template)
 {
@@ -195,7 +166,7 @@ static void become_ready(struct template *template)
 		job_template_ready(job);
 	}
 	template->first = NULL;
-	keep_within_bounds(template);
+	templateroom_settle(template);
 	if (--template->users == 0 && template->state == TEMPLATE_DROPPED)
 		template_free(template);
 }
@@ -204,8 +175,7 @@ static void take_built(struct template *template, size_t mounts)
 {
 	struct spawner *spawner = template->spawner;
 
-	spawner->templates.mounts += mounts - template->mounts;
-	template->mounts = mounts;
+	templateroom_count(template, mounts);
 	template->mount_ns_fd =
 		nsfd_open(template->builder.pidfd, template->builder.pid, NSFD_MOUNT);
 	if (template->mount_ns_fd < 0) {
@@ -387,21 +357,6 @@ static int start_builder(struct template *template, struct error *err)
 	return r;
 }
 
-/* What is being built is bounded apart: nobody can be made to give it up. */
-static int check_room(const struct templates *templates, uid_t uid, size_t more, struct error *err)
-{
-	size_t building = 0;
-
-	for (const struct template *at = templates->first; at; at = at->next)
-		if (at->state == TEMPLATE_BUILDING && at->identity.uid == uid)
-			building += at->mem.plan.count;
-	if (building > 0 && building + more > LIMIT_BUILDING_OPERATIONS_PER_UID)
-		return error_set(err, ERR_QUOTA_EXCEEDED, 0,
-				 "more than %d rules of user %u are being mounted",
-				 LIMIT_BUILDING_OPERATIONS_PER_UID, uid);
-	return 0;
-}
-
 static void on_expiry(void *arg);
 
 /* One timer for all: the oldest decides when. Nothing is armed while there is no template. */
@@ -470,7 +425,7 @@ int template_build(struct templates *templates, struct job *job, const void *byt
 		   size_t byte_count, const struct plan *plan, struct error *err)
 {
 	struct template *template = NULL;
-	int r = check_room(templates, job->identity.uid, plan->count, err);
+	int r = templateroom_check(templates, job->identity.uid, plan->count, err);
 
 	if (r < 0)
 		return r;
@@ -485,7 +440,7 @@ int template_build(struct templates *templates, struct job *job, const void *byt
 		template_free(template);
 		return r;
 	}
-	make_room(templates, plan->count);
+	templateroom_make(templates, plan->count);
 	template->state = TEMPLATE_BUILDING;
 	template->next = templates->first;
 	templates->first = template;
