@@ -63,6 +63,13 @@
 /* Events waiting for the recorder before the next ones are dropped and counted. */
 #define LIMIT_EVENT_QUEUE 1024
 
+/* Who reads events at the same time: each costs the recorder three descriptors. */
+#define LIMIT_EVENT_READERS 64
+#define LIMIT_EVENT_READERS_PER_UID 16
+
+/* A start that waits for its record to be durable (audit = required). */
+#define LIMIT_AUDIT_MS 10000
+
 /* Connections and channels that hold descriptors nobody dares to close, because closing hangs. */
 #define LIMIT_LINGERING 1024
 

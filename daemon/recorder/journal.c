@@ -22,6 +22,7 @@ static int event_priority(enum event_kind kind)
 	case EVENT_EGRESS_ALLOWED:
 	case EVENT_EGRESS_FAILED:
 	case EVENT_EGRESS_CLOSED:
+	case EVENT_POLICY_SUPPRESSED:
 		return LOG_INFO;
 	case EVENT_EXECUTION_FAILED:
 	case EVENT_PEER_REFUSED:
@@ -31,11 +32,15 @@ static int event_priority(enum event_kind kind)
 	case EVENT_MOUNT_HELD:
 	case EVENT_NAME_PLANTED:
 	case EVENT_LEDGER_REPLAYED:
+	case EVENT_GRANT_CREATED:
+	case EVENT_GRANT_USED:
+	case EVENT_GRANT_REVOKED:
 		return LOG_NOTICE;
 	case EVENT_ROLE_DIED:
 	case EVENT_STUCK:
 	case EVENT_MASK_LOST:
 	case EVENT_GUARD_DOWN:
+	case EVENT_GRANT_REFUSED:
 	case EVENT_KIND_COUNT:
 		break;
 	}

@@ -214,6 +214,16 @@ static int add_particulars(struct buf *out, const struct event_message *message)
 	case EVENT_MASK_LOST:
 	case EVENT_GUARD_DOWN:
 	case EVENT_MOUNT_HELD:
+		break;
+	case EVENT_POLICY_SUPPRESSED:
+		return add_key_number(out, "suppressed", message->suppressed);
+	case EVENT_GRANT_CREATED:
+	case EVENT_GRANT_USED:
+	case EVENT_GRANT_REFUSED:
+	case EVENT_GRANT_REVOKED:
+		if (message->command[0] != '\0')
+			r = add_key_text(out, "command", message->command);
+		break;
 	case EVENT_KIND_COUNT:
 		break;
 	}
@@ -229,11 +239,15 @@ int jsonline_event(struct buf *out, const struct event_message *message)
 	if ((r = add_time(out, message->time_ns)) < 0 ||
 	    (r = add_key_text(out, "event", event_kind_name((enum event_kind)message->kind))) < 0)
 		return r;
+	if (message->seq != 0 && (r = add_key_number(out, "seq", message->seq)) < 0)
+		return r;
 	if (message->job != 0 && (r = add_key_number(out, "job", message->job)) < 0)
 		return r;
 	if ((r = add_key_number(out, "uid", message->uid)) < 0)
 		return r;
 	if (message->pid > 0 && (r = add_key_number(out, "pid", (uint64_t)message->pid)) < 0)
+		return r;
+	if (message->grant != 0 && (r = add_key_number(out, "grant", message->grant)) < 0)
 		return r;
 	if ((r = add_particulars(out, message)) < 0)
 		return r;

@@ -19,7 +19,9 @@
 
 static const char usage[] =
 	"usage: fsbox-recorder --events FILE [--max-bytes N] [--group-readable] [--no-journal]\n"
-	"Started by fsboxd; reads events from descriptor 3.\n";
+	"                      [--linked]\n"
+	"Started by fsboxd; reads events from descriptor 3; --linked: takes orders from descriptor 4,\n"
+	"acknowledges on descriptor 5.\n";
 
 static int parse_number(const char *text, uint64_t *ret_number, struct error *err)
 {
@@ -41,6 +43,7 @@ static int options_parse(struct recorder_options *options, int argc, char **argv
 		{ "max-bytes", required_argument, NULL, 'm' },
 		{ "group-readable", no_argument, NULL, 'g' },
 		{ "no-journal", no_argument, NULL, 'n' },
+		{ "linked", no_argument, NULL, 'l' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option = 0;
@@ -61,6 +64,9 @@ static int options_parse(struct recorder_options *options, int argc, char **argv
 			break;
 		case 'n':
 			options->journal = false;
+			break;
+		case 'l':
+			options->linked = true;
 			break;
 		default:
 			(void)fputs(usage, stderr);
@@ -92,7 +98,8 @@ int main(int argc, char **argv)
 	log_open("fsbox-recorder", LOG_WARNING, log_stderr_is_journal());
 	ignore_signals();
 	if ((r = options_parse(&options, argc, argv, &err)) == 0 &&
-	    (r = confine_descriptors(RECORDER_FD_EVENTS, &err)) == 0 &&
+	    (r = confine_descriptors(options.linked ? RECORDER_FD_ACK : RECORDER_FD_EVENTS,
+				     &err)) == 0 &&
 	    (r = recorder_init(&recorder, &options, &err)) == 0 &&
 	    (r = confine_enter(CONFINE_RECORDER, &err)) == 0)
 		r = recorder_run(&recorder, RECORDER_FD_EVENTS, &err);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ static void recorder_lose(struct recorder *recorder, size_t count, int errnum)
 {
 	recorder->lost += count;
 	recorder->lost_errno = errnum;
+	recorder->failed = true;
 	if (recorder->complained)
 		return;
 	recorder->complained = true;
@@ -157,7 +159,8 @@ static int recorder_write(struct recorder *recorder)
 	return recorder_append(recorder, recorder->batch.data, recorder->batch.size);
 }
 
-void recorder_take(struct recorder *recorder, const struct event_message *messages, size_t count)
+static void recorder_put(struct recorder *recorder, const struct event_message *messages,
+			 size_t count)
 {
 	bool journal = recorder->options.journal && journal_available();
 	int r = 0;
@@ -188,6 +191,93 @@ void recorder_take(struct recorder *recorder, const struct event_message *messag
 		recorder_sync(recorder);
 }
 
+/* Without room in the pipe fsboxd does not hear it, and gives up waiting by itself. */
+static void recorder_acknowledge(const struct recorder *recorder,
+				 const struct event_message *messages, size_t count)
+{
+	const struct recorder_ack ack = {
+		.first = messages[0].seq,
+		.last = messages[count - 1].seq,
+		.durable = !recorder->failed,
+	};
+
+	if (recorder->ack_fd >= 0 && ack.first != 0)
+		(void)!write(recorder->ack_fd, &ack, sizeof(ack));
+}
+
+void recorder_take(struct recorder *recorder, const struct event_message *messages, size_t count)
+{
+	bool urgent = false;
+
+	for (size_t i = 0; i < count; i++)
+		urgent = urgent || messages[i].urgent != 0;
+	recorder->failed = false;
+	recorder_put(recorder, messages, count);
+	if (!urgent)
+		return;
+	recorder_sync(recorder);
+	recorder_acknowledge(recorder, messages, count);
+}
+
+/* ---- readers ------------------------------------------------------------------------- */
+
+static void recorder_step(struct recorder *recorder, size_t i)
+{
+	recorder->reader_states[i] =
+		reader_step(&recorder->readers[i], recorder->dir_fd, recorder->name);
+	if (recorder->reader_states[i] == READER_OVER)
+		reader_deinit(&recorder->readers[i]);
+}
+
+void recorder_add_reader_take(struct recorder *recorder, const struct recorder_control *what,
+			      int out_fd)
+{
+	static const char busy[] = "{\"error\":\"quota-exceeded\"}\n";
+	size_t place = LIMIT_EVENT_READERS;
+	size_t same = 0;
+
+	for (size_t i = LIMIT_EVENT_READERS; i-- > 0;) {
+		if (recorder->readers[i].out_fd < 0)
+			place = i;
+		else if (recorder->readers[i].what.uid == what->uid)
+			same++;
+	}
+	if (place == LIMIT_EVENT_READERS || same >= LIMIT_EVENT_READERS_PER_UID) {
+		(void)!write(out_fd, busy, sizeof(busy) - 1);
+		(void)close(out_fd);
+		return;
+	}
+	reader_init_take(&recorder->readers[place], what, out_fd, recorder->dir_fd, recorder->name);
+	recorder_step(recorder, place);
+}
+
+/* One order of fsboxd's. False: there will be none any more. */
+static bool recorder_take_order(struct recorder *recorder)
+{
+	struct recorder_control control = { .size = 0 };
+	struct iovec iov = { &control, sizeof(control) };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} space;
+	struct msghdr header = { .msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = space.bytes,
+				 .msg_controllen = sizeof(space.bytes) };
+	ssize_t got = recvmsg(recorder->control_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *cmsg = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+	AUTO(auto_close) int fd = -1;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	if (got <= 0 || fd < 0 || recorder_control_check(&control, (size_t)got, NULL) < 0)
+		return false;
+	recorder_add_reader_take(recorder, &control, steal_fd(&fd));
+	return true;
+}
+
 int recorder_init(struct recorder *recorder, const struct recorder_options *options,
 		  struct error *err)
 {
@@ -196,7 +286,13 @@ int recorder_init(struct recorder *recorder, const struct recorder_options *opti
 
 	*recorder = (struct recorder)RECORDER_INIT;
 	recorder->options = *options;
+	if (options->linked) {
+		recorder->control_fd = RECORDER_FD_CONTROL;
+		recorder->ack_fd = RECORDER_FD_ACK;
+	}
 	buf_init(&recorder->batch, (size_t)RECORDER_BATCH * JSONLINE_BYTES);
+	for (size_t i = 0; i < LIMIT_EVENT_READERS; i++)
+		recorder->readers[i] = (struct reader)READER_INIT;
 	if (options->path[0] != '/' || slash == NULL || slash[1] == '\0' ||
 	    strlen(options->path) > LIMIT_PATH_BYTES - 2)
 		return error_set(err, ERR_INVALID, 0, "'%s' is no absolute path of a file",
@@ -216,6 +312,9 @@ void recorder_deinit(struct recorder *recorder)
 	if (recorder == NULL)
 		return;
 	recorder_close(recorder);
+	/* Only where there is a directory were readers ever made. */
+	for (size_t i = 0; recorder->dir_fd >= 0 && i < LIMIT_EVENT_READERS; i++)
+		reader_deinit(&recorder->readers[i]);
 	auto_close(&recorder->dir_fd);
 	recorder->dir_fd = -1;
 	buf_deinit(&recorder->batch);
@@ -231,43 +330,90 @@ static int recorder_timeout(const struct recorder *recorder)
 	return waited >= RECORDER_SYNC_MS ? 0 : (int)(RECORDER_SYNC_MS - waited);
 }
 
+/* What is read of the events pipe. */
+struct intake {
+	struct event_message messages[RECORDER_BATCH];
+	size_t filled;
+	bool over;
+};
+
+/*
+ * A pipe keeps each message whole (they are shorter than PIPE_BUF), but a read may take several and
+ * end inside one: the rest stays at the front.
+ */
+static int recorder_read_events(struct recorder *recorder, int events_fd, struct intake *in,
+				struct error *err)
+{
+	_Static_assert(sizeof(struct event_message) <= 4096, "one event is one atomic write");
+	char *bytes = (char *)in->messages;
+	size_t count = 0;
+	ssize_t n = read(events_fd, bytes + in->filled, sizeof(in->messages) - in->filled);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n < 0)
+		return error_set(err, ERR_SYSTEM, errno, "read events");
+	if (n == 0 && in->filled > 0)
+		return error_set(err, ERR_BAD_FRAME, 0, "events end inside a message");
+	in->over = n == 0;
+	in->filled += (size_t)n;
+	for (; (count + 1) * sizeof(in->messages[0]) <= in->filled; count++)
+		if (event_message_check(&in->messages[count], sizeof(in->messages[0]), err) < 0)
+			return -ERR_BAD_FRAME;
+	if (count > 0)
+		recorder_take(recorder, in->messages, count);
+	in->filled -= count * sizeof(in->messages[0]);
+	memmove(bytes, &in->messages[count], in->filled);
+	return 0;
+}
+
+/* Those who wait for lines, if there are new ones; those who wait for room, if there is some. */
+static void recorder_serve_readers(struct recorder *recorder, const struct pollfd *polled,
+				   bool lines)
+{
+	for (size_t i = 0; i < LIMIT_EVENT_READERS; i++) {
+		struct reader *reader = &recorder->readers[i];
+
+		if (reader->out_fd < 0)
+			continue;
+		if (polled[i].fd == reader->out_fd && (polled[i].revents & POLLERR) != 0)
+			reader_deinit(reader); /* nobody reads any more */
+		else if ((polled[i].fd == reader->out_fd && polled[i].revents != 0) ||
+			 (lines && recorder->reader_states[i] == READER_WAITS_FOR_LINES))
+			recorder_step(recorder, i);
+	}
+}
+
 int recorder_run(struct recorder *recorder, int events_fd, struct error *err)
 {
-	/* A pipe keeps each message whole (they are shorter than PIPE_BUF), but a read may take
-	 * several and end inside one: the rest stays at the front. */
-	_Static_assert(sizeof(struct event_message) <= 4096, "one event is one atomic write");
-	struct event_message messages[RECORDER_BATCH];
-	char *bytes = (char *)messages;
-	size_t filled = 0;
+	struct intake in = { .filled = 0 };
+	struct pollfd polled[2 + LIMIT_EVENT_READERS];
+	ssize_t n = 0;
+	int r = 0;
 
-	for (;;) {
-		struct pollfd poll_fd = { .fd = events_fd, .events = POLLIN };
-		size_t count = 0;
-		ssize_t n = 0;
-
-		n = poll(&poll_fd, 1, recorder_timeout(recorder));
+	while (!in.over) {
+		polled[0] = (struct pollfd){ .fd = events_fd, .events = POLLIN };
+		polled[1] = (struct pollfd){ .fd = recorder->control_fd, .events = POLLIN };
+		for (size_t i = 0; i < LIMIT_EVENT_READERS; i++)
+			polled[2 + i] = (struct pollfd){
+				.fd = recorder->readers[i].out_fd,
+				.events = recorder->reader_states[i] == READER_WAITS_FOR_ROOM
+						  ? POLLOUT
+						  : 0,
+			};
+		n = poll(polled, ARRAY_SIZE(polled), recorder_timeout(recorder));
 		if (n < 0 && errno != EINTR)
 			return error_set(err, ERR_SYSTEM, errno, "poll events");
 		if (n == 0)
 			recorder_sync(recorder);
 		if (n <= 0)
 			continue;
-		n = read(events_fd, bytes + filled, sizeof(messages) - filled);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return error_set(err, ERR_SYSTEM, errno, "read events");
-		if (n == 0 && filled > 0)
-			return error_set(err, ERR_BAD_FRAME, 0, "events end inside a message");
-		if (n == 0)
-			return 0;
-		filled += (size_t)n;
-		for (count = 0; (count + 1) * sizeof(messages[0]) <= filled; count++)
-			if (event_message_check(&messages[count], sizeof(messages[0]), err) < 0)
-				return -ERR_BAD_FRAME;
-		if (count > 0)
-			recorder_take(recorder, messages, count);
-		filled -= count * sizeof(messages[0]);
-		memmove(bytes, &messages[count], filled);
+		if (polled[0].revents != 0 &&
+		    (r = recorder_read_events(recorder, events_fd, &in, err)) < 0)
+			return r;
+		recorder_serve_readers(recorder, polled + 2, polled[0].revents != 0);
+		if (polled[1].revents != 0 && !recorder_take_order(recorder))
+			recorder->control_fd = -1;
 	}
+	return 0;
 }

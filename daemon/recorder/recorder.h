@@ -21,6 +21,7 @@
 #include "common/buf.h"
 #include "common/error.h"
 #include "common/limits.h"
+#include "daemon/recorder/reader.h"
 #include "proto/wire/eventop.h"
 
 #define RECORDER_SYNC_MS 100
@@ -34,12 +35,14 @@
  *                  never
  * @group_readable  mode 0640 rather than 0600; the group is the directory's (set-group-ID)
  * @journal         also tell journald, where it is there
+ * @linked          fsboxd gives orders and wants to know what is durable
  */
 struct recorder_options {
 	const char *path;
 	uint64_t max_bytes;
 	bool group_readable;
 	bool journal;
+	bool linked;
 };
 
 /*
@@ -50,6 +53,9 @@ struct recorder_options {
  * @dirty      something was written since
  * @lost       events that could not be written, not reported in the file yet
  * @lost_errno why the last of them could not
+ * @failed     of the batch at hand: it is not in the file, or not durable
+ * @control_fd, @ack_fd  borrowed; -1: nobody asks for events, nobody wants to know what is durable
+ * @readers    those in use have an @out_fd
  * @complained stderr knows about the present row of failures
  */
 struct recorder {
@@ -61,14 +67,19 @@ struct recorder {
 	uint64_t synced_ms;
 	bool dirty;
 	bool complained;
+	bool failed;
+	int control_fd;
+	int ack_fd;
+	struct reader readers[LIMIT_EVENT_READERS];
+	enum reader_state reader_states[LIMIT_EVENT_READERS];
 	uint64_t lost;
 	int lost_errno;
 	struct buf batch;
 };
 
-#define RECORDER_INIT                   \
-	{                               \
-		.dir_fd = -1, .fd = -1, \
+#define RECORDER_INIT                                                   \
+	{                                                               \
+		.dir_fd = -1, .fd = -1, .control_fd = -1, .ack_fd = -1, \
 	}
 
 /*
@@ -82,8 +93,15 @@ int recorder_init(struct recorder *recorder, const struct recorder_options *opti
 /* Sync and close. */
 void recorder_deinit(struct recorder *recorder);
 
-/* Record COUNT checked events as one write. Never fails: see above. */
+/*
+ * Record COUNT checked events as one write; if one of them is urgent it is synced at once, and what
+ * became of all is told through @ack_fd. Never fails: see above.
+ */
 void recorder_take(struct recorder *recorder, const struct event_message *messages, size_t count);
+
+/* Somebody wants to read; OUT_FD is taken. Too many at a time are told so, on OUT_FD. */
+void recorder_add_reader_take(struct recorder *recorder, const struct recorder_control *what,
+			      int out_fd);
 
 /*
  * Serve the pipe until its end, which is success. Fails with ERR_BAD_FRAME when fsboxd sends what it

@@ -69,6 +69,7 @@ static void job_free(struct job *job)
 	spawner->job_count--;
 
 	loop_disarm(&spawner->loop, &job->timer);
+	recorderlink_forget(&spawner->recorder, &job->audit);
 	jobproc_release(job);
 	template_leave(job);
 	jobnet_end(job);
@@ -322,6 +323,7 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 
 	job->start = *start;
 	job->state = JOB_STARTING;
+	job->audited = job->spawner->config.host.audit == AUDIT_REQUIRED;
 	loop_disarm(&job->spawner->loop, &job->timer);
 	job->peer_pid = conn->peer.pid;
 	job->peer_pidfd = fcntl(conn->peer.pidfd, F_DUPFD_CLOEXEC, 0);
@@ -392,7 +394,7 @@ int job_signal(struct job *job, int signo, struct error *err)
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-static void describe(const struct job *job, struct event_message *event)
+void job_describe(const struct job *job, struct event_message *event)
 {
 	const struct op_start *start = &job->start;
 
@@ -417,7 +419,7 @@ void job_record(const struct job *job, enum event_kind kind)
 {
 	struct event_message event;
 
-	describe(job, &event);
+	job_describe(job, &event);
 	if (kind == EVENT_EXECUTION_FINISHED)
 		event.exited = job->record;
 	if (kind == EVENT_EXECUTION_FAILED) {

@@ -27,6 +27,7 @@
 #include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/jobnet.h"
 #include "daemon/spawner/loop.h"
+#include "daemon/spawner/recorderlink.h"
 #include "daemon/spawner/reportin.h"
 #include "proto/wire/eventop.h"
 #include "proto/wire/spawnop.h"
@@ -55,6 +56,8 @@ struct template;
  * @record        as reported, later as told
  * @peer_pid, @peer_pidfd  the process that asked for it, while it starts
  * @template      native: waited for, or entered by a leader that is not pid 1 yet
+ * @audited       its command may not run before the record of its start is durable
+ * @audit         while it waits for that
  * @leader_is_pid1  native, but in user mode
  * @net           what fsbox-egress serves it
  * @guarded      native: what its guard has to do with it
@@ -108,6 +111,8 @@ struct job {
 	struct jobnet net;
 	struct template *template;
 	struct job *next_waiter; /* template.waiters */
+	bool audited;
+	struct recorder_wait audit;
 	bool leader_is_pid1;
 	struct guard_share guarded;
 	bool ended;
@@ -184,6 +189,9 @@ void jobs_deinit(struct spawner *spawner);
 int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struct error *err);
 
 /* ---- between job.c and jobproc.c ----------------------------------------------------- */
+
+/* What every event about the job says. */
+void job_describe(const struct job *job, struct event_message *event);
 
 /* An event about the job. */
 void job_record(const struct job *job, enum event_kind kind);

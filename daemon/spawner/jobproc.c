@@ -12,6 +12,7 @@
 #include "common/scope.h"
 #include "daemon/log.h"
 #include "daemon/spawner/adopt.h"
+#include "daemon/spawner/audit.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/enginewords.h"
@@ -179,7 +180,7 @@ static int find_pid1(struct job *job, struct error *err)
 	return error_set(err, ERR_SETUP_FAILED, 0, "the job's init is not below its engine");
 }
 
-static void send_go(struct job *job)
+void jobproc_go(struct job *job)
 {
 	/* One byte for each thing announced: more than a pipe holds is nothing we sent. */
 	if (write(job->go_fd, "G", 1) != 1)
@@ -194,7 +195,7 @@ static void take_placeholder(struct job *job, const struct report_message *repor
 	int r = placing_report(job, report, &err);
 
 	if (r == 0 && placing_wants_go(report))
-		send_go(job);
+		jobproc_go(job);
 	else if (r == PLACING_WAIT)
 		r = placing_hold(&job->held, report, &err);
 	if (r < 0)
@@ -235,8 +236,10 @@ static void take_up(struct job *job)
 	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
 	message.u.up.pid = job->pid1;
 	brokerlink_send_take(job->broker, &message, NULL, 0);
-	if (!job->leader_is_pid1)
-		send_go(job);
+	if (job->audited)
+		audit_start(job);
+	else if (!job->leader_is_pid1)
+		jobproc_go(job);
 }
 
 static void take_started(struct job *job)
@@ -252,7 +255,10 @@ static void take_started(struct job *job)
 		jobproc_kill(job); /* it was told to end while it began */
 	}
 	adopt_note(job);
-	job_record(job, EVENT_EXECUTION_STARTED);
+	if (!job->audited)
+		job_record(job, EVENT_EXECUTION_STARTED);
+	if (job->start.suppressed > 0)
+		job_record(job, EVENT_POLICY_SUPPRESSED);
 }
 
 static void take_exited(struct job *job, const struct exit_record *record)
@@ -485,7 +491,7 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	if (!job->leader_is_pid1)
 		return 0;
 	r = adopt_leader(job, err);
-	if (r == 0 && write(job->go_fd, "G", 1) != 1)
+	if (r == 0 && !job->audited && write(job->go_fd, "G", 1) != 1)
 		r = error_set(err, ERR_SYSTEM, errno, "let the job go");
 	return r;
 }

@@ -39,4 +39,7 @@ int jobproc_watch_pid1(struct job *job, pid_t pid, int *pidfd, struct error *err
 /* Close everything; a leader that is still there becomes a stray. */
 void jobproc_release(struct job *job);
 
+/* Whoever waits for permission may go on. */
+void jobproc_go(struct job *job);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,11 +62,123 @@ static void drop_first(struct recorderlink *link)
 
 static void close_pipe(struct recorderlink *link)
 {
-	if (link->loop)
+	if (link->loop) {
 		loop_remove(link->loop, &link->source);
-	if (link->pipe_fd >= 0)
-		(void)close(link->pipe_fd);
+		loop_remove(link->loop, &link->ack_source);
+	}
+	auto_close(&link->pipe_fd);
+	auto_close(&link->control_fd);
+	auto_close(&link->ack_fd);
 	link->pipe_fd = -1;
+	link->control_fd = -1;
+	link->ack_fd = -1;
+	link->ack_used = 0;
+}
+
+/* ---- who waits ------------------------------------------------------------------------ */
+
+static void look_for_patience(struct recorderlink *link);
+
+void recorderlink_forget(struct recorderlink *link, struct recorder_wait *wait)
+{
+	struct recorder_wait **at = &link->waits;
+
+	while (*at && *at != wait)
+		at = &(*at)->next;
+	if (*at)
+		*at = wait->next;
+	*wait = (struct recorder_wait){ .waits = false };
+	look_for_patience(link);
+}
+
+/* Each is out of the list before it is told: what it then does may change the list. */
+static void tell_waits(struct recorderlink *link, uint64_t first, uint64_t last, bool durable)
+{
+	struct recorder_wait *wait = link->waits;
+
+	while (wait) {
+		recorder_wait_fn *fn = wait->fn;
+		void *arg = wait->arg;
+
+		if (wait->seq < first || wait->seq > last) {
+			wait = wait->next;
+			continue;
+		}
+		recorderlink_forget(link, wait);
+		fn(arg, durable);
+		wait = link->waits;
+	}
+}
+
+/* Whoever waited too long. The oldest is the last of the list. */
+static void on_patience(void *arg)
+{
+	struct recorderlink *link = arg;
+	uint64_t now_ms = loop_now_ms();
+	struct recorder_wait *wait = link->waits;
+
+	while (wait) {
+		recorder_wait_fn *fn = wait->fn;
+		void *fn_arg = wait->arg;
+
+		if (wait->due_ms > now_ms) {
+			wait = wait->next;
+			continue;
+		}
+		recorderlink_forget(link, wait);
+		fn(fn_arg, false);
+		wait = link->waits;
+	}
+	look_for_patience(link);
+}
+
+static void look_for_patience(struct recorderlink *link)
+{
+	uint64_t now_ms = loop_now_ms();
+	uint64_t due_ms = 0;
+
+	for (const struct recorder_wait *wait = link->waits; wait; wait = wait->next)
+		if (due_ms == 0 || wait->due_ms < due_ms)
+			due_ms = wait->due_ms;
+	if (!link->loop)
+		return;
+	if (due_ms == 0)
+		loop_disarm(link->loop, &link->patience);
+	else
+		loop_arm(link->loop, &link->patience, due_ms > now_ms ? due_ms - now_ms : 0,
+			 on_patience, link);
+}
+
+/* A whole number of acknowledgements, or the beginning of one. False: garbage, or the end. */
+static bool read_acks(struct recorderlink *link)
+{
+	for (;;) {
+		ssize_t got = read(link->ack_fd, (char *)&link->ack + link->ack_used,
+				   sizeof(link->ack) - link->ack_used);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return true;
+		if (got <= 0)
+			return false;
+		link->ack_used += (size_t)got;
+		if (link->ack_used < sizeof(link->ack))
+			continue;
+		link->ack_used = 0;
+		if (recorder_ack_check(&link->ack, NULL) < 0)
+			return false;
+		tell_waits(link, link->ack.first, link->ack.last, link->ack.durable != 0);
+		if (link->ack_fd < 0)
+			return true; /* it died of what was told */
+	}
+}
+
+static void broken(struct recorderlink *link);
+
+static void on_ack(uint32_t events, void *arg)
+{
+	(void)events;
+	if (!read_acks(arg))
+		broken(arg);
 }
 
 void recorderlink_deinit(struct recorderlink *link)
@@ -74,8 +187,10 @@ void recorderlink_deinit(struct recorderlink *link)
 	close_pipe(link);
 	while (link->first)
 		drop_first(link);
-	if (link->loop)
+	if (link->loop) {
 		loop_disarm(link->loop, &link->restart);
+		loop_disarm(link->loop, &link->patience);
+	}
 	if (link->children)
 		child_forget(link->children, &link->child);
 	if (link->exec_fd >= 0)
@@ -85,19 +200,26 @@ void recorderlink_deinit(struct recorderlink *link)
 	link->events_path = NULL;
 }
 
-/* In the child. @link->pipe_fd is the reading end here. */
+/* In the child, whose ends of pipes and socket stand in @link. */
 static int recorder_main(void *arg)
 {
 	const struct recorderlink *link = arg;
-	const int keep[] = { link->pipe_fd, link->exec_fd };
+	const int keep[] = { link->pipe_fd, link->control_fd, link->ack_fd, link->exec_fd };
+	const int exec_fd = CHILD_FIRST_FD + (int)ARRAY_SIZE(keep) - 1;
 	struct identity identity = { .uid = link->uid, .gid = link->gid };
 	char max_bytes[32];
 	char name[] = "fsbox-recorder";
 	char events[] = "--events";
 	char max[] = "--max-bytes";
+	char linked[] = "--linked";
 	char readable[] = "--group-readable";
-	char *argv[] = { name, events,    link->events_path,
-			 max,  max_bytes, link->group_readable ? readable : NULL,
+	char *argv[] = { name,
+			 events,
+			 link->events_path,
+			 max,
+			 max_bytes,
+			 linked,
+			 link->group_readable ? readable : NULL,
 			 NULL };
 	char *envp[] = { NULL };
 
@@ -107,9 +229,9 @@ static int recorder_main(void *arg)
 		return 1;
 	if (link->uid != (uid_t)-1 && identity_become(&identity, NULL) < 0)
 		return 1;
-	if (fcntl(CHILD_FIRST_FD + 1, F_SETFD, FD_CLOEXEC) < 0)
+	if (fcntl(exec_fd, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
-	(void)syscall(SYS_execveat, CHILD_FIRST_FD + 1, "", argv, envp, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, exec_fd, "", argv, envp, AT_EMPTY_PATH);
 	return 127;
 }
 
@@ -144,6 +266,7 @@ static void on_exit_of_recorder(int status, void *arg)
 	log_write(LOG_ERROR, "fsbox-recorder ended with wait status %d; events wait for the next",
 		  status);
 	later(link);
+	tell_waits(link, 0, UINT64_MAX, false);
 	(void)snprintf(event.detail, sizeof(event.detail), "fsbox-recorder");
 	recorderlink_send(link, EVENT_ROLE_DIED, &event);
 }
@@ -186,30 +309,64 @@ static void on_writable(uint32_t events, void *arg)
 
 _Static_assert(sizeof(struct event_message) <= 4096, "an event is written atomically");
 
+/* The ends of what lies between us: ours and the recorder's. */
+struct ends {
+	int ours[3];
+	int theirs[3];
+};
+
+static void ends_close(struct ends *ends)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ends->ours); i++) {
+		auto_close(&ends->ours[i]);
+		auto_close(&ends->theirs[i]);
+	}
+}
+
+static int ends_make(struct ends *ends, struct error *err)
+{
+	int control[2];
+
+	if (child_pipe(&ends->theirs[0], &ends->ours[0], CHILD_PIPE_WRITE_OURS, err) < 0 ||
+	    child_pipe(&ends->ours[2], &ends->theirs[2], CHILD_PIPE_READ_OURS, err) < 0)
+		return -ERR_SYSTEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "socketpair");
+	ends->ours[1] = control[0];
+	ends->theirs[1] = control[1];
+	/* Nothing comes back this way: a socket could bring descriptors (R7). */
+	if (shutdown(control[0], SHUT_RD) < 0 ||
+	    fcntl(ends->theirs[2], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "prepare the way to the recorder");
+	return 0;
+}
+
 static int start_process(struct recorderlink *link, struct error *err)
 {
-	AUTO(auto_close) int read_end = -1;
-	AUTO(auto_close) int write_end = -1;
+	AUTO(ends_close) struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 } };
 	struct recorderlink in_child = *link;
-	int ends[2];
-	int r = 0;
+	int r = ends_make(&ends, err);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "pipe");
-	read_end = ends[0];
-	write_end = ends[1];
-	if (fcntl(write_end, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "fcntl");
-	in_child.pipe_fd = read_end;
+	if (r < 0)
+		return r;
+	in_child.pipe_fd = ends.theirs[0];
+	in_child.control_fd = ends.theirs[1];
+	in_child.ack_fd = ends.theirs[2];
 	r = child_start(link->children, &link->child, recorder_main, &in_child, on_exit_of_recorder,
 			link, err);
 	if (r < 0)
 		return r;
 	link->since_ms = loop_now_ms();
-	r = loop_add(link->loop, &link->source, write_end, 0, on_writable, link, err);
-	if (r < 0)
+	if ((r = loop_add(link->loop, &link->source, ends.ours[0], 0, on_writable, link, err)) < 0)
 		return r;
-	link->pipe_fd = steal_fd(&write_end);
+	r = loop_add(link->loop, &link->ack_source, ends.ours[2], EPOLLIN, on_ack, link, err);
+	if (r < 0) {
+		loop_remove(link->loop, &link->source);
+		return r;
+	}
+	link->pipe_fd = steal_fd(&ends.ours[0]);
+	link->control_fd = steal_fd(&ends.ours[1]);
+	link->ack_fd = steal_fd(&ends.ours[2]);
 	return 0;
 }
 
@@ -236,19 +393,20 @@ static uint64_t real_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void recorderlink_send(struct recorderlink *link, enum event_kind kind, struct event_message *event)
+uint64_t recorderlink_send(struct recorderlink *link, enum event_kind kind,
+			   struct event_message *event)
 {
 	struct recorderlink_event *queued = NULL;
 
 	if (link->exec_fd < 0)
-		return;
+		return 0;
 	if (link->queued < LIMIT_EVENT_QUEUE)
 		queued = calloc(1, sizeof(*queued));
 	if (!queued) {
 		/* Said once for each row of losses; the recorder's file shows a gap in time. */
 		if (link->dropped++ == 0)
 			log_write(LOG_ERROR, "events are dropped: fsbox-recorder does not keep up");
-		return;
+		return 0;
 	}
 	if (link->dropped > 0)
 		log_write(LOG_WARNING, "%llu events were dropped",
@@ -256,6 +414,7 @@ void recorderlink_send(struct recorderlink *link, enum event_kind kind, struct e
 	link->dropped = 0;
 	event->size = sizeof(*event);
 	event->kind = kind;
+	event->seq = ++link->last_seq;
 	event->time_ns = real_ns();
 	queued->message = *event;
 	if (link->last)
@@ -269,6 +428,57 @@ void recorderlink_send(struct recorderlink *link, enum event_kind kind, struct e
 		start(link);
 	else
 		flush(link);
+	return link->last_seq;
+}
+
+void recorderlink_send_durable(struct recorderlink *link, enum event_kind kind,
+			       struct event_message *event, struct recorder_wait *wait,
+			       recorder_wait_fn *fn, void *arg)
+{
+	event->urgent = 1;
+	*wait = (struct recorder_wait){
+		.waits = true,
+		.fn = fn,
+		.arg = arg,
+		.due_ms = loop_now_ms() + LIMIT_AUDIT_MS,
+		.next = link->waits,
+	};
+	link->waits = wait;
+	wait->seq = recorderlink_send(link, kind, event);
+	if (wait->seq == 0)
+		wait->due_ms = 0; /* dropped: told from the loop, at once */
+	look_for_patience(link);
+}
+
+int recorderlink_read(struct recorderlink *link, const struct recorder_control *control,
+		      int *ret_fd, struct error *err)
+{
+	AUTO(auto_close) int read_fd = -1;
+	AUTO(auto_close) int write_fd = -1;
+	struct iovec iov = { (void *)(uintptr_t)control, sizeof(*control) };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} space = { .bytes = { 0 } };
+	struct msghdr header = { .msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = space.bytes,
+				 .msg_controllen = sizeof(space.bytes) };
+
+	if (link->exec_fd >= 0 && link->child.pid == 0 && !link->restart.armed)
+		start(link);
+	if (link->control_fd < 0)
+		return error_set(err, ERR_SYSTEM, 0, "fsbox-recorder does not run");
+	if (child_pipe(&read_fd, &write_fd, CHILD_PIPE_WRITE_OURS, err) < 0)
+		return -ERR_SYSTEM;
+	space.header.cmsg_level = SOL_SOCKET;
+	space.header.cmsg_type = SCM_RIGHTS;
+	space.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&space.header), &write_fd, sizeof(write_fd));
+	if (sendmsg(link->control_fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "ask fsbox-recorder");
+	*ret_fd = steal_fd(&read_fd);
+	return 0;
 }
 
 bool recorderlink_up(const struct recorderlink *link)

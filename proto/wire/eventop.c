@@ -30,6 +30,11 @@ static const char *const event_names[EVENT_KIND_COUNT] = {
 	[EVENT_GUARD_DOWN] = "guard.down",
 	[EVENT_MOUNT_HELD] = "mount.held",
 	[EVENT_LEDGER_REPLAYED] = "ledger.replayed",
+	[EVENT_POLICY_SUPPRESSED] = "policy.suppressed",
+	[EVENT_GRANT_CREATED] = "grant.created",
+	[EVENT_GRANT_USED] = "grant.used",
+	[EVENT_GRANT_REFUSED] = "grant.refused",
+	[EVENT_GRANT_REVOKED] = "grant.revoked",
 };
 
 const char *event_kind_name(enum event_kind kind)
@@ -69,6 +74,21 @@ static bool egress_is_sound(const struct event_egress *egress)
 	       egress->port <= UINT16_MAX;
 }
 
+int recorder_control_check(const struct recorder_control *control, size_t size, struct error *err)
+{
+	if (size != sizeof(*control) || control->size != sizeof(*control) ||
+	    control->everybody > 1 || control->follow > 1)
+		return error_set(err, ERR_BAD_FRAME, 0, "not an order for the recorder");
+	return 0;
+}
+
+int recorder_ack_check(const struct recorder_ack *ack, struct error *err)
+{
+	if (ack->first == 0 || ack->last < ack->first || ack->durable > 1 || ack->reserved != 0)
+		return error_set(err, ERR_BAD_FRAME, 0, "not an acknowledgement");
+	return 0;
+}
+
 int event_message_check(const struct event_message *message, size_t size, struct error *err)
 {
 	if (size != sizeof(*message) || message->size != sizeof(*message))
@@ -80,7 +100,7 @@ int event_message_check(const struct event_message *message, size_t size, struct
 	if (message->engine > ENGINE_SEATBELT || message->room > ROOM_UNSUPPORTED ||
 	    message->error_kind > ERROR_KIND_COUNT || message->exited.reason > EXIT_LOST ||
 	    message->exited.core_dumped > 1 || !egress_is_sound(&message->egress) ||
-	    message->guard_action > GUARD_KILLED)
+	    message->guard_action > GUARD_KILLED || message->urgent > 1 || message->reserved != 0)
 		return error_set(err, ERR_BAD_FRAME, 0, "event of kind %u: a value out of range",
 				 message->kind);
 	return texts_check(message, err);

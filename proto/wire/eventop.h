@@ -34,6 +34,11 @@ enum event_kind {
 	EVENT_GUARD_DOWN,    /* what keeps masks in place died, and was replaced if it could be */
 	EVENT_LEDGER_REPLAYED, /* a start found placeholders of another one, or a ledger that is damaged */
 	EVENT_MOUNT_HELD, /* the host let a mount go that a running job still has */
+	EVENT_POLICY_SUPPRESSED, /* parts of a request were left out: how many */
+	EVENT_GRANT_CREATED,
+	EVENT_GRANT_USED, /* reserved for a job */
+	EVENT_GRANT_REFUSED,
+	EVENT_GRANT_REVOKED,
 	EVENT_KIND_COUNT,
 };
 
@@ -57,6 +62,9 @@ struct event_egress {
 
 /*
  * @time_ns  CLOCK_REALTIME
+ * @seq      fsboxd's number for it, counted from 1
+ * @urgent   somebody waits for it to be durable: it is synced at once and acknowledged
+ * @grant    number of the grant that it is about, or that the job was started with
  * @detail   EVENT_PEER_REFUSED, _FAILED: why; _ROLE_DIED: which; _PLACEHOLDER_LEFT,
  *          _MASK_*, _NAME_PLANTED: the path, cut; _LEDGER_REPLAYED: what was found
  */
@@ -64,6 +72,8 @@ struct event_message {
 	uint32_t size; /* sizeof(struct event_message) */
 	uint32_t kind; /* enum event_kind */
 	uint64_t time_ns;
+	uint64_t seq;
+	uint64_t grant;
 	uint64_t job;
 	uint32_t uid;
 	int32_t pid;
@@ -76,6 +86,8 @@ struct event_message {
 	uint32_t error_kind;
 	uint32_t guard_action; /* enum guard_action of _NAME_PLANTED */
 	uint64_t exposure_us;  /* of _MASK_REPAIRED: for how long, at most */
+	uint32_t urgent;
+	uint32_t reserved;
 	uint8_t args_hash[32];
 	uint8_t policy_digest[32];
 	struct exit_record exited;
@@ -88,6 +100,35 @@ struct event_message {
 };
 
 const char *event_kind_name(enum event_kind kind); /* "execution.started" ... */
+
+/* ---- fsboxd -> recorder (socket), recorder -> fsboxd (pipe) ---------------------------- */
+
+/*
+ * Show what was recorded, and with @follow what will be, as lines of text. With it rides one
+ * descriptor: the writing end of a pipe that fsboxd made. It is closed when there is nothing more to
+ * show; when the reader goes away, that is the end as well.
+ *
+ * @uid        whose events; counts unless @everybody
+ * @job        only those about this job; 0: all
+ */
+struct recorder_control {
+	uint32_t size; /* sizeof(struct recorder_control) */
+	uint32_t uid;
+	uint64_t job;
+	uint32_t everybody;
+	uint32_t follow;
+};
+
+/* What became of the events with numbers @first to @last: durable, or not written. */
+struct recorder_ack {
+	uint64_t first;
+	uint64_t last;
+	uint32_t durable;
+	uint32_t reserved;
+};
+
+int recorder_control_check(const struct recorder_control *control, size_t size, struct error *err);
+int recorder_ack_check(const struct recorder_ack *ack, struct error *err);
 
 int event_message_check(const struct event_message *message, size_t size, struct error *err);
 

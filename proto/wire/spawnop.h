@@ -32,17 +32,19 @@
 #define SPAWNOP_VERSION 1
 
 /* Descriptor numbers at exec. */
-#define BROKER_FD_LINK 3     /* socket: fsboxd's messages */
-#define BROKER_FD_REQUEST 4  /* pipe: our messages to fsboxd */
-#define RECORDER_FD_EVENTS 3 /* pipe: struct event_message */
-#define INIT_FD_REPORT 3     /* pipe: struct report_message to fsboxd */
-#define INIT_FD_GO 4         /* pipe: GO bytes from fsboxd */
-#define INIT_FD_CHANNEL 5    /* socket: the job channel */
-#define INIT_FD_SETUP 6      /* sealed memfd: struct setup_header ... */
-#define INIT_FD_SELF 7       /* sealed memfd: the init program itself (bwrap engine) */
-#define INIT_FD_DEV 8        /* O_PATH directory: the host's /dev, for Landlock; may be closed */
-#define INIT_FD_EGRESS 9     /* socket: struct egress_listener to fsbox-egress; may be closed */
-#define INIT_FD_RESULT 10    /* socket: the scribe of the result (bwrap engine); or no socket */
+#define BROKER_FD_LINK 3      /* socket: fsboxd's messages */
+#define BROKER_FD_REQUEST 4   /* pipe: our messages to fsboxd */
+#define RECORDER_FD_EVENTS 3  /* pipe: struct event_message */
+#define INIT_FD_REPORT 3      /* pipe: struct report_message to fsboxd */
+#define INIT_FD_GO 4          /* pipe: GO bytes from fsboxd */
+#define INIT_FD_CHANNEL 5     /* socket: the job channel */
+#define INIT_FD_SETUP 6       /* sealed memfd: struct setup_header ... */
+#define INIT_FD_SELF 7        /* sealed memfd: the init program itself (bwrap engine) */
+#define INIT_FD_DEV 8         /* O_PATH directory: the host's /dev, for Landlock; may be closed */
+#define INIT_FD_EGRESS 9      /* socket: struct egress_listener to fsbox-egress; may be closed */
+#define INIT_FD_RESULT 10     /* socket: the scribe of the result (bwrap engine); or no socket */
+#define RECORDER_FD_CONTROL 4 /* socket: struct recorder_control */
+#define RECORDER_FD_ACK 5     /* pipe: struct recorder_ack to fsboxd */
 
 enum daemon_mode { MODE_SYSTEM = 1, MODE_USER, MODE_ROOT };
 

@@ -65,6 +65,7 @@ static void values_and_texts(void **state)
 	REFUSED(message.exited.core_dumped = 2);
 	REFUSED(message.guard_action = GUARD_KILLED + 1);
 	REFUSED(memset(message.kept_as, 0x61, sizeof(message.kept_as)));
+	REFUSED(message.urgent = 2);
 	REFUSED(memset(message.profile, 'x', sizeof(message.profile)));
 	REFUSED(memset(message.command, 'x', sizeof(message.command)));
 	REFUSED(memset(message.label, 'x', sizeof(message.label)));
