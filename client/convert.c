@@ -11,6 +11,7 @@
 
 #include "client/hint.h"
 #include "common/scope.h"
+#include "proto/json/bulk.h"
 #include "proto/json/contextjson.h"
 
 int convert_no_memory(struct fsbox_error *err)
@@ -22,6 +23,9 @@ int convert_no_memory(struct fsbox_error *err)
 }
 
 /* ---- requests ------------------------------------------------------------------------ */
+
+/* As `fsboxctl grant create` prints it. */
+#define TOKEN_BYTES ((size_t)2 * GRANT_TOKEN_BYTES)
 
 static int copy_text(char **ret_copy, const char *text, struct error *err)
 {
@@ -131,6 +135,35 @@ static int copy_fd(int *ret_fd, int fd, const char *what, struct error *err)
 	return *ret_fd >= 0 ? 0 : error_set(err, ERR_INVALID, errno, "%s", what);
 }
 
+/*
+ * The daemon takes a token only in memory that cannot change and that nobody can keep it waiting with.
+ * Blocks until the descriptor's owner has written all of it.
+ */
+static int copy_grant(int *ret_fd, int fd, struct error *err)
+{
+	char text[TOKEN_BYTES + 1];
+	size_t size = 0;
+	int r = 0;
+
+	if (fd < 0)
+		return 0;
+	while (size < TOKEN_BYTES) {
+		ssize_t got = read(fd, text + size, TOKEN_BYTES - size);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		size += (size_t)got;
+	}
+	if (size == TOKEN_BYTES)
+		r = bulk_create(text, size, ret_fd, err);
+	else
+		r = error_set(err, ERR_GRANT_INVALID, 0, "the grant's descriptor holds no token");
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
 static int copy_descriptors(struct spawn_params *out, const struct fsbox_spawn *spawn,
 			    struct error *err)
 {
@@ -141,7 +174,7 @@ static int copy_descriptors(struct spawn_params *out, const struct fsbox_spawn *
 	if (r == 0)
 		r = copy_fd(&out->stdio.err_fd, spawn->stderr_fd, "standard error", err);
 	if (r == 0)
-		r = copy_fd(&out->grant_fd, spawn->grant_fd, "the grant", err);
+		r = copy_grant(&out->grant_fd, spawn->grant_fd, err);
 	return r;
 }
 

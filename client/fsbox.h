@@ -190,7 +190,7 @@ struct fsbox_rule {
  * @stdin_fd ... @stderr_fd  descriptors; -1: /dev/null. A regular file that the job may not write is
  *                  refused with "stdio-relay": see struct fsbox_relay. From a terminal the job
  *                  reads in whatever direction it is open: pass none to a job that stays behind
- * @grant_fd        where a grant's token is read from; -1: none
+ * @grant_fd        where a grant's token is read from, 64 digits, when this is sent; -1: none
  * @engine          "bwrap", "native"; NULL: the daemon's choice
  * @label           shown in lists
  * @session         joins that session

@@ -147,20 +147,34 @@ static void descriptors_are_duplicates(void **state)
 	struct fsbox_spawn spawn = FSBOX_SPAWN_INIT;
 	struct spawn_params out;
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char token[64];
+	char copy[65];
+	int ends[2];
 
 	(void)state;
+	memset(token, 'a', sizeof(token));
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(write(ends[1], token, sizeof(token)), 64);
 	spawn.argv = argv;
 	spawn.stdin_fd = fd;
 	spawn.stdout_fd = fd;
-	spawn.grant_fd = fd;
+	spawn.grant_fd = ends[0];
 	assert_int_equal(convert_spawn(&out, &spawn, true, NULL), 0);
 	assert_int_not_equal(out.stdio.in_fd, fd);
 	assert_int_not_equal(out.stdio.in_fd, out.stdio.out_fd);
 	assert_int_equal(fcntl(out.stdio.in_fd, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(out.stdio.err_fd, -1);
-	assert_true(out.grant_fd >= 0);
+	/* Of a token the daemon gets a copy that nobody can change or hold back. */
+	assert_true((fcntl(out.grant_fd, F_GET_SEALS) & F_SEAL_WRITE) != 0);
+	assert_int_equal(pread(out.grant_fd, copy, sizeof(copy), 0), 64);
+	assert_memory_equal(copy, token, 64);
+	(void)close(ends[1]);
 	method_params_deinit(METHOD_SPAWN, &(union method_params){ .spawn = out });
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	/* There is no more in it: no token. */
+	assert_int_equal(convert_spawn(&out, &spawn, true, NULL), -1);
+	method_params_deinit(METHOD_SPAWN, &(union method_params){ .spawn = out });
+	(void)close(ends[0]);
 	(void)close(fd);
 }
 

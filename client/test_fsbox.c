@@ -124,6 +124,10 @@ static bool serve_one(struct channel *channel, struct message *message)
 	case METHOD_INSPECT:
 	case METHOD_DETECT:
 	case METHOD_POLICY:
+	case METHOD_EVENTS:
+	case METHOD_GRANT_CREATE:
+	case METHOD_GRANT_LIST:
+	case METHOD_GRANT_REVOKE:
 	case METHOD_COUNT:
 		server_error(channel, &message->id, ERR_UNKNOWN_METHOD, "no", NULL);
 		return true;

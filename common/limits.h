@@ -63,6 +63,10 @@
 /* Events waiting for the recorder before the next ones are dropped and counted. */
 #define LIMIT_EVENT_QUEUE 1024
 
+/* Grants that are open, or spent and not expired; 0.4 KB each. */
+#define LIMIT_GRANTS 1024
+#define LIMIT_GRANT_MS (UINT64_C(366) * 24 * 3600 * 1000) /* longer is no grant but a setting */
+
 /* Who reads events at the same time: each costs the recorder three descriptors. */
 #define LIMIT_EVENT_READERS 64
 #define LIMIT_EVENT_READERS_PER_UID 16

@@ -73,11 +73,36 @@ static const struct ctl_option spawn_options[] = {
 	{ "--label", 0, OPTION_TEXT, FIELD_OF(label), "TEXT", "shown by 'fsboxctl ps'" },
 	{ "--status-fd", 0, OPTION_FD, FIELD_OF(status_fd), "N",
 	  "write how it ended to this descriptor, as one line of JSON" },
-	{ "--dry-run", 0, OPTION_FLAG, FIELD_OF(dry_run), NULL, "show the policy, run nothing" },
+	{ "--grant-fd", 0, OPTION_FD, FIELD_OF(grant_fd), "N",
+	  "read the token of a grant from this descriptor" },
+	{ "--dry-run", 0, OPTION_FLAG, FIELD_OF(dry_run), NULL,
+	  "show the policy, run nothing; the status says whether it would run in a room" },
+	{ "--grant-request", 0, OPTION_FLAG, FIELD_OF(grant_request), NULL,
+	  "with --dry-run: print what an administrator needs to make a grant" },
 };
 
 static const struct ctl_option ps_options[] = {
 	{ "--all", 'a', OPTION_FLAG, FIELD_OF(all), NULL, "other users' too (administrators)" },
+};
+
+static const struct ctl_option events_options[] = {
+	{ "--follow", 'f', OPTION_FLAG, FIELD_OF(follow), NULL, "go on with what is recorded now" },
+	{ "--job", 0, OPTION_COUNT, FIELD_OF(job), "JOB", "only what is about this job" },
+	{ "--all", 'a', OPTION_FLAG, FIELD_OF(all), NULL, "other users' too (administrators)" },
+};
+
+static const struct ctl_option grant_options[] = {
+	{ "--request", 0, OPTION_PATH, FIELD_OF(request), "FILE",
+	  "what 'spawn --dry-run --grant-request' printed; - reads standard input" },
+	{ "--ttl", 0, OPTION_DURATION, FIELD_OF(ttl_ms), "TIME",
+	  "how long it can be used; default: 10m" },
+	{ "--stdin", 0, OPTION_TEXT_LIST, FIELD_OF(stdin_kinds), "KIND",
+	  "what standard input may be: null, tty, pipe, socket, file, other; default: the first "
+	  "three" },
+	{ "--stdout", 0, OPTION_TEXT_LIST, FIELD_OF(stdout_kinds), "KIND",
+	  "what standard output may be" },
+	{ "--stderr", 0, OPTION_TEXT_LIST, FIELD_OF(stderr_kinds), "KIND",
+	  "what standard error may be" },
 };
 
 static const struct ctl_option wait_options[] = {
@@ -115,6 +140,32 @@ static const char *const completion_examples[] = {
 static const char *const doctor_examples[] = {
 	"what is missing on this machine?",
 	"fsboxctl doctor",
+	NULL,
+};
+
+static const char *const events_examples[] = {
+	"what was run, and what is being run",
+	"fsboxctl events -f",
+	"all about job 7, for a program",
+	"fsboxctl events --job 7 --json",
+	NULL,
+};
+
+static const char *const grant_create_examples[] = {
+	"allow what a user asked for with 'spawn --dry-run --grant-request'",
+	"fsboxctl grant create --request request.json --ttl 5m >token",
+	NULL,
+};
+
+static const char *const grant_list_examples[] = {
+	"which grants are open?",
+	"fsboxctl grant list",
+	NULL,
+};
+
+static const char *const grant_revoke_examples[] = {
+	"take grant 1764528000 back",
+	"fsboxctl grant revoke 1764528000",
 	NULL,
 };
 
@@ -235,6 +286,24 @@ static const struct ctl_command commands[] = {
 	  "Each line is ok, warn or fail; the latter two come with what to do about it. The status "
 	  "is 1 when something fails.\n",
 	  doctor_examples, NO_OPTIONS, NO_OPTIONS, false, 0, 0, WORD_NONE, command_doctor },
+	{ "events", NULL, "", "show what was recorded",
+	  "Jobs that began, ended or were refused, grants, decisions of the proxy: your own; an "
+	  "administrator may ask for everybody's. With --json each line is one event as in "
+	  "events.jsonl.\n",
+	  events_examples, OPTIONS(events_options), NO_OPTIONS, false, 0, 0, WORD_NONE,
+	  command_events },
+	{ "grant create", NULL, "", "allow one user one command with more network",
+	  "For administrators, for somebody else. Shows what will be allowed: program, arguments, "
+	  "directory; then prints the token, which works once, for exactly that and for the "
+	  "environment and policy of the request. Whoever holds it passes it to 'spawn --grant-fd'.\n",
+	  grant_create_examples, OPTIONS(grant_options), NO_OPTIONS, false, 0, 0, WORD_NONE,
+	  command_grant_create },
+	{ "grant list", NULL, "", "list grants",
+	  "For administrators: those that are open, and those that are not but would be.\n",
+	  grant_list_examples, NO_OPTIONS, NO_OPTIONS, false, 0, 0, WORD_NONE, command_grant_list },
+	{ "grant revoke", NULL, "GRANT", "take a grant back",
+	  "For administrators. A job that was started with it goes on.\n", grant_revoke_examples,
+	  NO_OPTIONS, NO_OPTIONS, false, 1, 1, WORD_NONE, command_grant_revoke },
 	{ "inspect", NULL, "JOB", "show one job in detail",
 	  "What it runs as, what confines it, what was left out of its policy, how it ended.\n",
 	  inspect_examples, NO_OPTIONS, NO_OPTIONS, false, 1, 1, WORD_JOB, command_inspect },

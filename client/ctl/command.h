@@ -79,6 +79,10 @@ void usage_command(const struct ctl *ctl, const struct ctl_command *command);
 /* One for each row of the table. */
 int command_completion(struct ctl *ctl);
 int command_doctor(struct ctl *ctl);
+int command_events(struct ctl *ctl);
+int command_grant_create(struct ctl *ctl);
+int command_grant_list(struct ctl *ctl);
+int command_grant_revoke(struct ctl *ctl);
 int command_inspect(struct ctl *ctl);
 int command_policy_check(struct ctl *ctl);
 int command_policy_compile(struct ctl *ctl);

@@ -142,7 +142,7 @@ static const char bash_walk[] =
 	"\t\tcase $word in\n"
 	"\t\t--socket) index=$((index + 1)) ;;\n"
 	"\t\t-*) ;;\n"
-	"\t\tpolicy) command=policy ;;\n"
+	"\t\tgrant | policy) command=$word ;;\n"
 	"\t\t*) command=${command:+$command }$word; index=$((index + 1)); break ;;\n"
 	"\t\tesac\n"
 	"\t\tindex=$((index + 1))\n"
@@ -176,6 +176,15 @@ static void bash_words(const struct ctl_command *command)
 		break;
 	}
 }
+
+/* First words of commands that have two. */
+static const struct {
+	const char *name;
+	const char *summary;
+} groups[] = {
+	{ "grant", "make, list and take back grants" },
+	{ "policy", "show, check, compile, compare and translate policies" },
+};
 
 /* Names of commands in GROUP (NULL: of all), one after the other. */
 static void names(const char *group)
@@ -213,9 +222,12 @@ static void print_bash(void)
 	(void)fputs("\t'')\n\t\t_fsboxctl_words '", stdout);
 	names(NULL);
 	each_option(NULL, bash_flag);
-	(void)fputs("' \"$current\"\n\t\t;;\n\tpolicy)\n\t\t_fsboxctl_words '", stdout);
-	names("policy");
 	(void)fputs("' \"$current\"\n\t\t;;\n", stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		(void)printf("\t%s)\n\t\t_fsboxctl_words '", groups[i].name);
+		names(groups[i].name);
+		(void)fputs("' \"$current\"\n\t\t;;\n", stdout);
+	}
 	for (size_t i = 0; i < count; i++) {
 		const struct ctl_command *command = &commands[i];
 
@@ -292,15 +304,15 @@ static void zsh_commands(const char *group)
 	for (size_t i = 0; i < count; i++) {
 		const char *space = strchr(commands[i].name, ' ');
 
-		if ((group && !space) || (!group && space))
+		if (group ? !space || strncmp(commands[i].name, group, strlen(group)) != 0
+			  : space != NULL)
 			continue;
 		(void)printf("\t\t'%s:", space ? space + 1 : commands[i].name);
 		single_quoted(commands[i].summary);
 		(void)fputs("'\n", stdout);
 	}
-	if (!group)
-		(void)fputs("\t\t'policy:show, check, compile, compare and translate policies'\n",
-			    stdout);
+	for (size_t i = 0; !group && i < ARRAY_SIZE(groups); i++)
+		(void)printf("\t\t'%s:%s'\n", groups[i].name, groups[i].summary);
 }
 
 static void print_zsh(void)
@@ -315,20 +327,22 @@ static void print_zsh(void)
 		    "\tjobs=(${${(f)\"$(fsboxctl --no-autostart ps 2>/dev/null)\"}[2,-1]%% *})\n"
 		    "\tcompadd -a jobs\n}\n\n"
 		    "_fsboxctl()\n{\n\tlocal curcontext=$curcontext state line\n"
-		    "\tlocal -a commands policies\n\tcommands=(\n",
+		    "\tlocal -a commands grant policy\n\tcommands=(\n",
 		    stdout);
 	zsh_commands(NULL);
-	(void)fputs("\t)\n\tpolicies=(\n", stdout);
-	zsh_commands("policy");
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		(void)printf("\t)\n\t%s=(\n", groups[i].name);
+		zsh_commands(groups[i].name);
+	}
 	(void)fputs("\t)\n\n\t_arguments -C", stdout);
 	each_option(NULL, zsh_option);
 	(void)fputs(" \\\n\t\t'1: :->command' '*:: :->arguments'\n\n"
 		    "\tcase $state in\n\tcommand)\n\t\t_describe command commands\n\t\t;;\n"
 		    "\targuments)\n\t\tlocal name=$words[1]\n"
-		    "\t\tif [[ $name = policy ]]; then\n"
+		    "\t\tif [[ $name = (grant|policy) ]]; then\n"
 		    "\t\t\tif (( CURRENT == 2 )); then\n"
-		    "\t\t\t\t_describe command policies\n\t\t\t\treturn\n\t\t\tfi\n"
-		    "\t\t\tname=\"policy $words[2]\"\n\t\t\tshift words\n\t\t\t(( CURRENT-- ))\n"
+		    "\t\t\t\t_describe command $name\n\t\t\t\treturn\n\t\t\tfi\n"
+		    "\t\t\tname=\"$name $words[2]\"\n\t\t\tshift words\n\t\t\t(( CURRENT-- ))\n"
 		    "\t\tfi\n\t\tcase $name in\n",
 		    stdout);
 	for (size_t i = 0; i < count; i++) {
@@ -423,7 +437,7 @@ static void print_fish(void)
 		    "            case '-*'\n"
 		    "            case '*'\n"
 		    "                set -a words $tokens[1]\n"
-		    "                test $tokens[1] = policy; or break\n"
+		    "                contains $tokens[1] grant policy; or break\n"
 		    "        end\n"
 		    "        set -e tokens[1]\n"
 		    "    end\n"
@@ -446,9 +460,9 @@ static void print_fish(void)
 		escaped(command->summary, "'\\");
 		(void)fputs("'\n", stdout);
 	}
-	(void)fputs("complete -c fsboxctl -n '__fsboxctl_at \"\"' -a policy -d "
-		    "'show, check, compile, compare and translate policies'\n",
-		    stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		(void)printf("complete -c fsboxctl -n '__fsboxctl_at \"\"' -a %s -d '%s'\n",
+			     groups[i].name, groups[i].summary);
 	for (size_t i = 0; i < count; i++) {
 		each_option(&commands[i], fish_option);
 		fish_words(&commands[i]);

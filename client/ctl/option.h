@@ -65,8 +65,20 @@ struct ctl_args {
 	const char *label;
 	int status_fd;
 
-	/* jobs */
+	int grant_fd;
+	bool grant_request;
+
+	/* jobs, events */
 	bool all;
+	bool follow;
+	uint64_t job;
+
+	/* grant create */
+	const char *request;
+	uint64_t ttl_ms;
+	struct ctl_list stdin_kinds;
+	struct ctl_list stdout_kinds;
+	struct ctl_list stderr_kinds;
 
 	/* policy compile */
 	const char *platform;
@@ -80,9 +92,9 @@ struct ctl_args {
 	size_t word_count;
 };
 
-#define CTL_ARGS_INIT           \
-	{                       \
-		.status_fd = -1 \
+#define CTL_ARGS_INIT                           \
+	{                                       \
+		.status_fd = -1, .grant_fd = -1 \
 	}
 
 /* How an option's argument is read, and the type of its field. */

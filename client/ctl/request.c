@@ -156,6 +156,7 @@ int request_fill(struct request *ret_request, struct ctl *ctl, struct error *err
 	int r = 0;
 
 	*ret_request = (struct request){ .spawn = FSBOX_SPAWN_INIT };
+	ret_request->spawn.grant_fd = args->grant_fd;
 	r = fill_profile(ret_request, ctl, err);
 	if (r == 0)
 		r = fill_rules(ret_request, args, err);

@@ -8,6 +8,7 @@
 #include "client/conn.h"
 #include "client/convert.h"
 #include "client/ctl/command.h"
+#include "client/ctl/grants.h"
 #include "client/ctl/show.h"
 #include "common/scope.h"
 
@@ -70,9 +71,9 @@ static void print_policy(const struct ctl *ctl, const struct policy_result *poli
 }
 
 /* The answer, or NULL after having shown why there is none, with the exit status in RET_STATUS. */
-static struct conn_event *ask(struct ctl *ctl, const struct request *request, int *ret_status)
+static struct conn_event *ask(struct ctl *ctl, const struct request *request,
+			      union method_params *params, int *ret_status)
 {
-	union method_params params;
 	struct conn_event *event = NULL;
 	struct fsbox_error err;
 	int r = 0;
@@ -81,10 +82,10 @@ static struct conn_event *ask(struct ctl *ctl, const struct request *request, in
 	if (ctl_open(ctl) < 0)
 		return NULL;
 	fsbox_conn(ctl->box)->want_text = ctl->args.json;
-	r = convert_spawn(&params.policy.spawn, &request->spawn, false, &err);
+	r = convert_spawn(&params->policy.spawn, &request->spawn, false, &err);
+	params->policy.spawn.grant_request = ctl->args.grant_request;
 	if (r == 0)
-		r = conn_request(fsbox_conn(ctl->box), METHOD_POLICY, &params, &event, &err);
-	method_params_deinit(METHOD_POLICY, &params);
+		r = conn_request(fsbox_conn(ctl->box), METHOD_POLICY, params, &event, &err);
 	if (r < 0) {
 		output_error(ctl, NULL, &err);
 		*ret_status = ctl->args.dry_run ? fsbox_error_exit_status(err.kind) : CTL_NO;
@@ -94,27 +95,46 @@ static struct conn_event *ask(struct ctl *ctl, const struct request *request, in
 	return event;
 }
 
+/* For those who ask before they let a command run: whether it would run in a room at all. */
+static int room_status(const struct ctl *ctl, enum room_kind room)
+{
+	bool closed = room == ROOM_EGRESS_DENIED || room == ROOM_EGRESS_ALLOWLIST;
+
+	return closed || !ctl->args.dry_run ? CTL_OK : CTL_NO;
+}
+
 int show_policy_of(struct ctl *ctl, const struct request *request)
 {
+	union method_params params;
+	struct conn_event *event = NULL;
 	int status = CTL_OK;
-	struct conn_event *event = ask(ctl, request, &status);
 
-	if (!event)
-		return status;
-	if (ctl->args.json)
-		(void)printf("%s\n", event->json);
-	else
-		print_policy(ctl, &event->result.policy);
+	method_params_init(METHOD_POLICY, &params);
+	event = ask(ctl, request, &params, &status);
+	if (event && ctl->args.grant_request) {
+		status = grants_show_request(ctl, &params.policy.spawn, &event->result.policy);
+	} else if (event) {
+		if (ctl->args.json)
+			(void)printf("%s\n", event->json);
+		else
+			print_policy(ctl, &event->result.policy);
+		status = room_status(ctl, event->result.policy.room);
+	}
 	(void)conn_event_free(event);
-	return CTL_OK;
+	method_params_deinit(METHOD_POLICY, &params);
+	return status;
 }
 
 int show_policy_check(struct ctl *ctl, const struct request *request)
 {
+	union method_params params;
 	int status = CTL_OK;
-	struct conn_event *event = ask(ctl, request, &status);
+	struct conn_event *event = NULL;
 	const struct policy_result *policy = NULL;
 
+	method_params_init(METHOD_POLICY, &params);
+	event = ask(ctl, request, &params, &status);
+	method_params_deinit(METHOD_POLICY, &params);
 	if (!event)
 		return status;
 	policy = &event->result.policy;

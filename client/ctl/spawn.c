@@ -318,6 +318,9 @@ static int check_options(const struct ctl_args *args, struct error *err)
 		return error_set(
 			err, ERR_INVALID, 0,
 			"--detach and --status-fd exclude each other: see 'fsboxctl wait'");
+	if (args->grant_request && !args->dry_run)
+		return error_set(err, ERR_INVALID, 0,
+				 "--grant-request goes with --dry-run: nothing is run");
 	if (args->context && strcmp(args->context, "-") == 0)
 		return error_set(err, ERR_INVALID, 0,
 				 "--context: standard input is the command's; name a file");

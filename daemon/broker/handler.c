@@ -9,6 +9,7 @@
 #include "daemon/broker/adopted.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/client.h"
+#include "daemon/broker/grantreq.h"
 #include "daemon/broker/policyreq.h"
 #include "daemon/broker/spawn.h"
 #include "daemon/broker/spawnfacts.h"
@@ -16,8 +17,8 @@
 
 /* What a client may count on besides the methods of version 1. */
 static const char *const features[] = {
-	"absent",   "allow-git-config", "allow-home", "cookies", "detach", "dry-run",
-	"lifeline", "params-fd",        "profiles",   "policy",  "why",
+	"absent", "allow-git-config", "allow-home", "cookies",  "detach", "dry-run", "events",
+	"grants", "lifeline",         "params-fd",  "profiles", "policy", "why",
 };
 
 static uint64_t realtime_ms(void)
@@ -410,6 +411,10 @@ static const struct {
 	[METHOD_DETECT] = { METHOD_DETECT, CLIENT_READY, do_detect },
 	[METHOD_POLICY] = { METHOD_POLICY, CLIENT_READY, policyreq_policy },
 	[METHOD_WHY] = { METHOD_WHY, CLIENT_READY, policyreq_why },
+	[METHOD_EVENTS] = { METHOD_EVENTS, CLIENT_READY, grantreq_events },
+	[METHOD_GRANT_CREATE] = { METHOD_GRANT_CREATE, CLIENT_READY, grantreq_create },
+	[METHOD_GRANT_LIST] = { METHOD_GRANT_LIST, CLIENT_READY, grantreq_list },
+	[METHOD_GRANT_REVOKE] = { METHOD_GRANT_REVOKE, CLIENT_READY, grantreq_revoke },
 };
 
 int handler_check(const struct client *client, enum method method, struct error *err)

@@ -498,6 +498,9 @@ void jobs_on_link(struct broker *broker, const struct link_message *message)
 	case LINK_ERROR:
 	case LINK_STATUS:
 	case LINK_JOB_FOUND:
+	case LINK_EVENTS:
+	case LINK_GRANT:
+	case LINK_GRANT_ENTRY:
 	case LINK_KIND_COUNT:
 		break;
 	}

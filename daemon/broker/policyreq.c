@@ -10,6 +10,7 @@
 #include "common/plan_op.h"
 #include "common/scope.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/grantreq.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/why.h"
 
@@ -192,6 +193,8 @@ int policyreq_fill(const struct policy_build *build, struct policy_result *ret_r
 	    (r = copy_list(&ret_result->withheld, &build->withheld, err)) < 0 ||
 	    (r = copy_list(&ret_result->warnings, &build->warnings, err)) < 0 ||
 	    (r = fill_plan(&build->plan, &ret_result->plan, err)) < 0)
+		return r;
+	if (build->params->argv.count > 0 && (r = grantreq_hashes(build, ret_result, err)) < 0)
 		return r;
 	return build->settings.engine == ENGINE_BWRAP ? fill_bwrap(build, &ret_result->bwrap, err)
 						      : 0;

@@ -17,8 +17,6 @@ int settings_check(const struct spawn_params *params, struct error *err)
 		return not_yet("tty", "terminals are", err);
 	if (params->session != NULL)
 		return not_yet("session", "sessions are", err);
-	if (params->grant_fd >= 0)
-		return not_yet("grant", "grants are", err);
 	if (params->net.loopback)
 		return not_yet("net.loopback", "published ports are", err);
 	return 0;
@@ -47,6 +45,12 @@ static int choose_engine(struct settings *settings, const struct settings_input 
 static enum net_mode net_of_base(enum profile_base base)
 {
 	return base == PROFILE_BASE_BOTMUX ? NET_HOST : NET_NONE;
+}
+
+/* There is one, or the question is what one would have to be for. fsboxd decides. */
+static bool has_grant(const struct spawn_params *params)
+{
+	return params->grant_fd >= 0 || params->grant_request;
 }
 
 /* The mode, and by whom. A list of hosts to be allowed asks for the proxy by itself. */
@@ -89,7 +93,10 @@ static int choose_net(struct settings *settings, const struct settings_input *in
 	if (settings->net == NET_HOST && input->root_peer)
 		return error_set(err, ERR_NOT_AUTHORIZED, 0,
 				 "network 'host' is not for jobs of root (asked for by %s)", by);
-	if (settings->net > input->conf->max_net)
+	if (has_grant(input->params) && settings->net == NET_NONE)
+		return error_set(err, ERR_INVALID, 0,
+				 "params.grant: a grant is for network 'proxy' or 'host'");
+	if (settings->net > input->conf->max_net && !has_grant(input->params))
 		return error_set(err, ERR_NOT_AUTHORIZED, 0,
 				 "network '%s' (asked for by %s) is more than this host allows:"
 				 " max-net = %s",
@@ -108,7 +115,7 @@ static int choose_room(struct settings *settings, const struct settings_input *i
 		.net = settings->net,
 		.usual = net_of_base(input->base),
 		.asked = own_profile || input->params->net.mode != NET_CHOICE_UNSET,
-		.granted = input->params->grant_fd >= 0,
+		.granted = has_grant(input->params),
 		.config = input->config,
 	};
 
@@ -141,7 +148,12 @@ int settings_make(struct settings *ret_settings, const struct settings_input *in
 		  struct error *err)
 {
 	struct settings settings = { 0 };
-	int r = choose_engine(&settings, input, err);
+	int r = 0;
+
+	if (has_grant(input->params) && input->config->mode != MODE_SYSTEM)
+		return error_set(err, ERR_GRANT_INVALID, 0, "there are no grants in mode '%s'",
+				 daemon_mode_name((enum daemon_mode)input->config->mode));
+	r = choose_engine(&settings, input, err);
 
 	if (r == 0)
 		r = choose_net(&settings, input, err);

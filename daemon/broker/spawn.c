@@ -9,6 +9,7 @@
 #include "common/scope.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/built.h"
+#include "daemon/broker/grantreq.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/handover.h"
 #include "daemon/broker/policybuild.h"
@@ -254,6 +255,9 @@ static int ready(struct spawn *spawn, struct error *err)
 	op->u.start.plan_bytes = (uint32_t)built->plan_bytes;
 	op->u.start.net_bytes = (uint32_t)(built->plan.size - built->plan_bytes);
 	spawnfacts_start(&built->build, params, &spawn->withheld, &op->u.start);
+	if (params->grant_fd >= 0 && (r = grantreq_claim(params, built->build.cwd, &spawn->env,
+							 &op->u.start.grant, err)) < 0)
+		return r;
 	return handover_args(built->build.cwd, &params->argv, &spawn->env, &spawn->args_fd,
 			     op->u.start.args_hash, err);
 }
@@ -292,8 +296,11 @@ static int release(struct spawn *spawn, struct error *err)
 
 	auto_close(&spawn->args_fd);
 	spawn->args_fd = -1;
-	/* Nobody has the other end any more: why, fsboxd says, or its own end does. */
-	return r < 0 && (err->errnum == EPIPE || err->errnum == ECONNRESET) ? 0 : r;
+	/* Nobody is there to take it: why, fsboxd is about to say. */
+	if (r == 0 || (err->errnum != EPIPE && err->errnum != ECONNRESET))
+		return r;
+	error_clear(err);
+	return 0;
 }
 
 /* The sandbox that fsboxd makes, if it does, is not the right one. */
@@ -457,7 +464,9 @@ static void on_built(void *arg, const struct error *why)
 		fail(spawn, &err);
 		return;
 	}
-	built_keep(spawn->broker, spawn->built);
+	/* Of one with a grant the policy is no other's. */
+	if (spawn->call->params.spawn.grant_fd < 0)
+		built_keep(spawn->broker, spawn->built);
 	if (!refuse_stdio(spawn) && open_job(spawn, &err) < 0)
 		fail(spawn, &err);
 }
@@ -527,12 +536,14 @@ static int begin(struct spawn *spawn, struct buf *key, struct error *err)
 
 	if (params->argv.count == 0 || params->argv.items[0][0] == '\0')
 		return error_set(err, ERR_INVALID, 0, "params.argv: a command is needed");
+	if (params->grant_request && !params->dry_run)
+		return error_set(err, ERR_INVALID, 0, "params.grantRequest: for dry runs only");
 	if (params->dry_run)
 		return 0;
 	r = settings_check(params, err);
 	if (r == 0)
 		r = built_key(params, key, err);
-	if (r == 0)
+	if (r == 0 && params->grant_fd < 0)
 		spawn->built = built_find(spawn->broker, key);
 	return r;
 }

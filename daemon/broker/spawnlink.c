@@ -62,6 +62,8 @@ void spawnlink_deinit(struct spawnlink *link)
 
 static size_t fds_due(enum link_kind kind)
 {
+	if (kind == LINK_EVENTS)
+		return 1;
 	return kind == LINK_CONN || kind == LINK_JOB_OPENED ? 2 : 0;
 }
 
@@ -166,7 +168,7 @@ static void go_down(struct spawnlink *link, const struct error *why)
 
 static bool is_last_answer(enum link_kind kind)
 {
-	return kind != LINK_JOB_ENTRY;
+	return kind != LINK_JOB_ENTRY && kind != LINK_GRANT_ENTRY;
 }
 
 static int dispatch_answer(struct spawnlink *link, const struct link_message *message,
@@ -212,6 +214,9 @@ static int dispatch(struct spawnlink *link, const struct link_message *message,
 	case LINK_ERROR:
 	case LINK_STATUS:
 	case LINK_JOB_FOUND:
+	case LINK_EVENTS:
+	case LINK_GRANT:
+	case LINK_GRANT_ENTRY:
 		return dispatch_answer(link, message, fds, err);
 	case LINK_CONFIG:
 	case LINK_KIND_COUNT:

@@ -75,10 +75,6 @@ static void test_not_in_this_version(void **state)
 	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
 	assert_non_null(strstr(room->err.message, "net.loopback"));
 	params->net.loopback = false;
-	params->grant_fd = 0;
-	assert_int_equal(settings_check(params, &room->err), -ERR_INVALID);
-	assert_non_null(strstr(room->err.message, "params.grant"));
-	params->grant_fd = -1;
 	assert_int_equal(settings_check(params, &room->err), 0);
 }
 
@@ -202,6 +198,26 @@ static void test_forwarded_ports_are_a_way_out_R11(void **state)
 	memset(&net->forward, 0, sizeof(net->forward));
 }
 
+/* With one the cap is fsboxd's concern; without a network there is nothing to grant; users have none. */
+static void test_grants_R29(void **state)
+{
+	struct room *room = *state;
+
+	room->conf.max_net = NET_NONE;
+	room->config.mode = MODE_SYSTEM;
+	room->params.spawn.net.mode = NET_CHOICE_HOST;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_NOT_AUTHORIZED);
+	room->params.spawn.grant_request = true;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), 0);
+	assert_int_equal(room->settings.room, ROOM_GRANTED_EGRESS);
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, true), -ERR_NOT_AUTHORIZED);
+	room->params.spawn.net.mode = NET_CHOICE_NONE;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_INVALID);
+	room->params.spawn.net.mode = NET_CHOICE_HOST;
+	room->config.mode = MODE_USER;
+	assert_int_equal(make(room, PROFILE_BASE_GENERIC, false), -ERR_GRANT_INVALID);
+}
+
 static void test_root_R19(void **state)
 {
 	struct room *room = *state;
@@ -257,6 +273,7 @@ int main(void)
 		T(test_network_cap_R11),
 		T(test_lists_mean_the_proxy_R11),
 		T(test_forwarded_ports_are_a_way_out_R11),
+		T(test_grants_R29),
 		T(test_root_R19),
 		T(test_limits),
 		T(test_protect),

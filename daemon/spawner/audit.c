@@ -26,3 +26,11 @@ void audit_start(struct job *job)
 	recorderlink_send_durable(&job->spawner->recorder, EVENT_EXECUTION_STARTED, &event,
 				  &job->audit, on_recorded, job);
 }
+
+void audit_started(const struct job *job)
+{
+	if (!job->audited)
+		job_record(job, EVENT_EXECUTION_STARTED);
+	if (job->start.suppressed > 0)
+		job_record(job, EVENT_POLICY_SUPPRESSED);
+}

@@ -15,4 +15,7 @@ struct job;
 /* Pid 1 of JOB waits: record the start, and let it go on, or fail the job, when that is settled. */
 void audit_start(struct job *job);
 
+/* The command of JOB runs: record that, unless it was recorded before. */
+void audit_started(const struct job *job);
+
 #endif

@@ -427,9 +427,11 @@ int builder_encode_setup(struct builder *builder, struct buf *out, struct error 
 	builder->stage = "setup";
 	header.flags = (builder->plan.net == NET_HOST ? SETUP_NET_HOST : 0) |
 		       (input->detached ? SETUP_DETACHED : 0) |
-		       (input->net.proxy ? SETUP_PROXY : 0);
+		       (input->net.proxy ? SETUP_PROXY : 0) | (input->granted ? SETUP_GRANTED : 0);
 	header.forward_count = input->net.forward_count;
 	memcpy(header.forwards, input->net.forwards, sizeof(header.forwards));
+	if (input->granted)
+		header.grant = input->grant;
 	(void)buf_add(out, &header, sizeof(header));
 	for (size_t i = 0; i < builder->plan.count; i++) {
 		const struct plan_op *op = &builder->plan.ops[i];

@@ -52,6 +52,7 @@ struct builder_guard {
  * @stderr_fd     where the engine's own messages go (a memfd that fsboxd reads after a failure)
  * @result_fd     the job's file (jobfile.h), for the page that init writes; -1: none
  * @switch_ids    system and root mode: become @identity; user mode: already that user
+ * @granted       @grant is what its pid 1 must find
  * @inherit       what was read from the peer already; native only: a job in a pid namespace of its own
  *                cannot ask about processes outside
  * @net           what init hands to fsbox-egress, through @egress_fd if it is anything
@@ -78,6 +79,8 @@ struct builder_input {
 	int result_fd;
 	bool switch_ids;
 	bool detached;
+	bool granted;
+	struct grant_terms grant;
 	const struct inherit *inherit;
 	struct native_shared *shared;
 	struct native_namespaces namespaces;

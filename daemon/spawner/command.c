@@ -104,6 +104,13 @@ static void exec_search(const struct command *command, struct child_failure *fai
 	char file[PATH_MAX];
 
 	*failure = (struct child_failure){ .stage = CHILD_EXEC, .errnum = ENOENT };
+	if (command->program >= 0) {
+		(void)syscall(SYS_execveat, command->program, "", command->argv, command->envp,
+			      AT_EMPTY_PATH);
+		failure->errnum = errno;
+		failure->found = true;
+		return;
+	}
 	if (name[0] == '\0')
 		return;
 	if (strchr(name, '/')) {

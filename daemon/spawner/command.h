@@ -17,6 +17,7 @@
  * @envp      all of the command's environment
  * @stdio     descriptors for 0, 1, 2; borrowed
  * @umask     the command's
+ * @program   what to execute, in place of a file that argv[0] would lead to; -1: none; borrowed
  * @net_host  unused by the command itself
  */
 struct command {
@@ -25,6 +26,7 @@ struct command {
 	char *const *envp;
 	int stdio[3];
 	mode_t umask;
+	int program;
 };
 
 /*

@@ -23,6 +23,7 @@
 #include "daemon/confine.h"
 #include "daemon/spawner/command.h"
 #include "daemon/spawner/descriptors.h"
+#include "daemon/spawner/grantcheck.h"
 #include "daemon/spawner/landlock.h"
 #include "daemon/spawner/listeners.h"
 #include "daemon/spawner/report.h"
@@ -359,7 +360,11 @@ static int init_receive(struct init *init, const struct init_input *input, struc
 		close_fd(&init->lifeline_fd);
 	r = init_take_args(init, received.fds[received.fd_count - 1], err);
 	(void)close(received.fds[received.fd_count - 1]);
-	return r;
+	if (r < 0 || !(setup.flags & SETUP_GRANTED))
+		return r;
+	init->stage = "grant";
+	return grantcheck(&setup.grant, init->args, &init->command, init->null_fd,
+			  &init->command.program, err);
 }
 
 static void init_tell_started(const struct init *init)
@@ -552,6 +557,7 @@ _Noreturn void init_run(const struct init_input *input)
 		.null_fd = -1,
 		.lifeline_fd = -1,
 		.result = input->result,
+		.command = { .program = -1 },
 	};
 	struct error err = ERROR_INIT;
 	int r = 0;

@@ -19,6 +19,7 @@
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/placing.h"
+#include "daemon/spawner/opgrant.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/sweep.h"
 #include "daemon/spawner/template.h"
@@ -247,8 +248,8 @@ static int start_once(struct job *job, const void *bytes, size_t byte_count, str
 	int r = 0;
 
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
-	    (r = verify_plan(job->spawner, job->identity.uid, &plan, err)) < 0 ||
-	    (r = verify_room(&job->start, &plan, err)) < 0)
+	    (r = verify_plan(job->spawner, job->identity.uid, &plan, opgrant_net(job), err)) < 0 ||
+	    (r = verify_room(job->spawner, &job->start, &plan, opgrant_net(job), err)) < 0)
 		return r;
 	r = claim(job, &plan, err);
 	if (r != 0 || (r = jobnet_begin(job, &plan, err)) < 0)
@@ -275,7 +276,7 @@ static int start_prepared(struct job *job, const void *bytes, size_t byte_count,
 		return r;
 	}
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
-	    (r = verify_plan(spawner, job->identity.uid, &plan, err)) < 0 ||
+	    (r = verify_plan(spawner, job->identity.uid, &plan, opgrant_net(job), err)) < 0 ||
 	    (r = claim(job, &plan, err)) != 0)
 		return r;
 	return template_build(&spawner->templates, job, bytes, byte_count, &plan, err);
@@ -291,7 +292,8 @@ void job_template_ready(struct job *job)
 {
 	struct error err = ERROR_INIT;
 
-	if (verify_room(&job->start, &job->template->mem.plan, &err) < 0 ||
+	if (verify_room(job->spawner, &job->start, &job->template->mem.plan, opgrant_net(job),
+			&err) < 0 ||
 	    jobnet_begin(job, &job->template->mem.plan, &err) < 0 ||
 	    jobproc_start(job, &job->template->mem.plan, &err) < 0)
 		job_fail(job, err.kind, "start", "%s", err.message);
@@ -307,6 +309,8 @@ static void job_begin(struct job *job)
 
 	if (r == 0)
 		r = jobnet_take(job, bytes + plan_bytes, net_bytes, &err);
+	if (r == 0)
+		r = opgrant_use(job, bytes, plan_bytes, net_bytes, &err);
 	if (r == 0)
 		r = job->start.engine == ENGINE_NATIVE
 			    ? start_prepared(job, bytes, plan_bytes, &err)
@@ -404,6 +408,7 @@ void job_describe(const struct job *job, struct event_message *event)
 	event->pid = job->pid1;
 	event->engine = start->engine;
 	event->room = start->room;
+	event->grant = job->grant;
 	event->argc = start->argc;
 	event->rules = start->rules;
 	event->suppressed = start->suppressed;

@@ -56,6 +56,7 @@ struct template;
  * @record        as reported, later as told
  * @peer_pid, @peer_pidfd  the process that asked for it, while it starts
  * @template      native: waited for, or entered by a leader that is not pid 1 yet
+ * @grant, @terms the grant that was spent on it; 0: none
  * @audited       its command may not run before the record of its start is durable
  * @audit         while it waits for that
  * @leader_is_pid1  native, but in user mode
@@ -111,6 +112,8 @@ struct job {
 	struct jobnet net;
 	struct template *template;
 	struct job *next_waiter; /* template.waiters */
+	uint64_t grant;
+	struct grant_terms terms;
 	bool audited;
 	struct recorder_wait audit;
 	bool leader_is_pid1;

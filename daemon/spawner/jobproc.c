@@ -255,10 +255,7 @@ static void take_started(struct job *job)
 		jobproc_kill(job); /* it was told to end while it began */
 	}
 	adopt_note(job);
-	if (!job->audited)
-		job_record(job, EVENT_EXECUTION_STARTED);
-	if (job->start.suppressed > 0)
-		job_record(job, EVENT_POLICY_SUPPRESSED);
+	audit_started(job);
 }
 
 static void take_exited(struct job *job, const struct exit_record *record)
@@ -517,6 +514,8 @@ static struct builder_input input_of(const struct job *job, const struct plan *p
 		.result_fd = job->file_fd,
 		.switch_ids = spawner->mode != MODE_USER,
 		.detached = job->start.detached != 0,
+		.granted = job->grant != 0,
+		.grant = job->terms,
 	};
 }
 

@@ -6,6 +6,7 @@
 #include "common/scope.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/opgrant.h"
 #include "daemon/spawner/spawner.h"
 
 enum op_flags {
@@ -167,6 +168,46 @@ static int op_status(const struct request *request, struct error *err)
 	return 0;
 }
 
+static int op_events(const struct request *request, struct error *err)
+{
+	const struct op_events *wish = &request->message->u.events;
+	const struct recorder_control control = {
+		.size = sizeof(control),
+		.uid = request->link->identity.uid,
+		.job = wish->about_job,
+		.everybody = wish->everybody,
+		.follow = wish->follow,
+	};
+	struct link_message message;
+	int fd = -1;
+	int r = 0;
+
+	if (wish->everybody != 0 && !request->conn->admin)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0,
+				 "everybody's events are shown to administrators only");
+	r = recorderlink_read(&request->link->spawner->recorder, &control, &fd, err);
+	if (r < 0)
+		return r;
+	link_message_init(&message, LINK_EVENTS, request->message->seq, request->message->conn, 0);
+	brokerlink_send_take(request->link, &message, &fd, 1);
+	return 0;
+}
+
+static int op_grant_create(const struct request *request, struct error *err)
+{
+	return opgrant_create(request->link, request->conn, request->message, err);
+}
+
+static int op_grant_list(const struct request *request, struct error *err)
+{
+	return opgrant_list(request->link, request->conn, request->message, err);
+}
+
+static int op_grant_revoke(const struct request *request, struct error *err)
+{
+	return opgrant_revoke(request->link, request->conn, request->message, err);
+}
+
 /* @states  the job must be in one of them; IN_NONE: the operation names no job */
 struct op_row {
 	op_fn *fn;
@@ -185,6 +226,10 @@ static const struct op_row op_rows[OP_KIND_COUNT] = {
 	[OP_JOB_LIST] = { op_job_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 	[OP_STATUS] = { op_status, 0, IN_NONE },
 	[OP_JOB_FIND] = { op_job_find, OP_NEEDS_CONN, IN_NONE },
+	[OP_EVENTS] = { op_events, OP_NEEDS_CONN, IN_NONE },
+	[OP_GRANT_CREATE] = { op_grant_create, OP_NEEDS_CONN, IN_NONE },
+	[OP_GRANT_LIST] = { op_grant_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
+	[OP_GRANT_REVOKE] = { op_grant_revoke, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 };
 
 /* Somebody else's job is as unknown as one that does not exist. */

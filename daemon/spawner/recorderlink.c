@@ -15,6 +15,7 @@
 #include "common/scope.h"
 #include "daemon/identity.h"
 #include "daemon/log.h"
+#include "daemon/spawner/reportin.h"
 
 #define RESTART_FIRST_MS 200
 #define RESTART_LONGEST_MS 30000

@@ -329,6 +329,21 @@ static int prepare_egress(struct spawner *spawner, struct error *err)
 	return r;
 }
 
+/* Without them jobs run as ever, only none gets more than the rest. */
+static void prepare_grants(struct spawner *spawner)
+{
+	struct error err = ERROR_INIT;
+	bool damaged = false;
+
+	if (spawner->mode != MODE_SYSTEM)
+		return;
+	if (grants_open(&spawner->grants, spawner->paths.state_dir, spawner_real_ms(), &damaged,
+			&err) < 0)
+		log_failure(&err, "there are no grants");
+	else if (damaged)
+		log_write(LOG_ERROR, "the file of grants is damaged: those in it are revoked");
+}
+
 static int prepare_roles(struct spawner *spawner, struct error *err)
 {
 	struct error no_recorder = ERROR_INIT;
@@ -429,6 +444,7 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	    (r = watch_signals(spawner, err)) < 0 || (r = prepare_templates(spawner, err)) < 0)
 		return r;
 	prepare_protected_paths(spawner);
+	prepare_grants(spawner);
 	/* Before anybody can ask for them. */
 	if ((r = adopt_jobs(spawner, err)) < 0)
 		return r;
@@ -499,6 +515,7 @@ void spawner_deinit(struct spawner *spawner)
 	egresslink_deinit(&spawner->egress);
 	brokerlinks_deinit(spawner);
 	recorderlink_deinit(&spawner->recorder);
+	grants_close(&spawner->grants);
 	closing_deinit(&spawner->closing);
 	loop_remove(&spawner->loop, &spawner->signal_source);
 	close_one(&spawner->signal_fd);

@@ -24,6 +24,7 @@
 #include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/heldmounts.h"
 #include "daemon/spawner/jobfile.h"
+#include "daemon/spawner/grant.h"
 #include "daemon/spawner/ledger.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/netpool.h"
@@ -71,6 +72,7 @@ struct spawner {
 	struct quota quota;
 	struct ledger *ledger;
 	struct sweeps sweeps;
+	struct grants grants; /* of the system mode */
 	struct recorderlink recorder;
 	struct egresslink egress;
 	struct closing closing;
@@ -115,14 +117,14 @@ struct spawner {
 	uint32_t refusal_tokens;
 };
 
-#define SPAWNER_INIT                                                                              \
-	{                                                                                         \
-		.loop = LOOP_INIT, .recorder = RECORDERLINK_INIT, .egress = EGRESSLINK_INIT,      \
-		.lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1,            \
-		.init_fd = -1, .broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,           \
-		.signal_source = LOOP_SOURCE_INIT, .user_ns_fd = -1, .templates = TEMPLATES_INIT, \
-		.netpool = NETPOOL_INIT, .jobfiles = JOBFILES_INIT,                               \
-		.protected_paths = PROTECTED_PATHS_INIT,                                          \
+#define SPAWNER_INIT                                                                             \
+	{                                                                                        \
+		.grants = GRANTS_INIT, .loop = LOOP_INIT, .recorder = RECORDERLINK_INIT,         \
+		.egress = EGRESSLINK_INIT, .lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1, \
+		.signal_fd = -1, .init_fd = -1, .broker_exec_fd = -1,                            \
+		.listen_source = LOOP_SOURCE_INIT, .signal_source = LOOP_SOURCE_INIT,            \
+		.user_ns_fd = -1, .templates = TEMPLATES_INIT, .netpool = NETPOOL_INIT,          \
+		.jobfiles = JOBFILES_INIT, .protected_paths = PROTECTED_PATHS_INIT,              \
 	}
 
 /*

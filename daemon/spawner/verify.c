@@ -161,9 +161,11 @@ int protected_paths_refresh(struct spawner *spawner, struct error *err)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, struct error *err)
+int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, enum net_mode granted,
+		struct error *err)
 {
 	AUTO(string_list_deinit) struct string_list roots = { 0 };
+	struct hostconf host = spawner->config.host; /* lent, but for one number */
 	int r = 0;
 
 	if (uid == 0 && (r = verify_root(plan, err)) < 0)
@@ -171,7 +173,9 @@ int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, str
 	if ((r = private_roots(spawner, plan, &roots, err)) < 0 ||
 	    (r = protected_paths_refresh(spawner, err)) < 0)
 		return r;
-	return plan_check(plan, &spawner->config.host, &spawner->protected_paths.deny,
+	if (granted > host.max_net)
+		host.max_net = granted;
+	return plan_check(plan, &host, &spawner->protected_paths.deny,
 			  &spawner->protected_paths.read_only, &roots, err);
 }
 
@@ -204,15 +208,24 @@ static bool room_fits(enum room_kind room, enum net_mode net)
 	case ROOM_EGRESS_OPEN:
 	case ROOM_OPTED_OUT:
 		return net == NET_HOST;
-	case ROOM_GRANTED_EGRESS: /* only with a grant: grants do not come this way */
+	case ROOM_GRANTED_EGRESS: /* only with a grant */
 	case ROOM_UNSUPPORTED:
 		break;
 	}
 	return false;
 }
 
-int verify_room(const struct op_start *start, const struct plan *plan, struct error *err)
+int verify_room(const struct spawner *spawner, const struct op_start *start,
+		const struct plan *plan, enum net_mode granted, struct error *err)
 {
+	if (granted != NET_NONE) {
+		if (start->room == ROOM_GRANTED_EGRESS && plan->net == granted)
+			return 0;
+		return error_set(err, ERR_GRANT_INVALID, 0, "the grant is for another network");
+	}
+	if (plan->net > spawner->config.host.max_net)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0, "network '%s' is more than max-net",
+				 net_mode_name(plan->net));
 	if (room_fits((enum room_kind)start->room, plan->net))
 		return 0;
 	return error_set(err, ERR_POLICY_INVALID, 0, "room '%s' is not what network '%s' is",

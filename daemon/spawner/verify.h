@@ -57,10 +57,12 @@ int protected_paths_refresh(struct spawner *spawner, struct error *err);
 int verify_map(int plan_fd, size_t announced, const uint8_t **ret_bytes, struct error *err);
 
 /*
- * Whether a job of UID may have PLAN, by the mounts as they are now. Fails with ERR_POLICY_INVALID,
+ * Whether a job of UID may have PLAN, by the mounts as they are now. @granted: a network beyond the
+ * host's `max-net` that a grant allows; NET_NONE. Fails with ERR_POLICY_INVALID,
  * ERR_NOT_AUTHORIZED or ERR_ENGINE_UNAVAILABLE, naming what is wrong, or as protected_paths_refresh().
  */
-int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, struct error *err);
+int verify_plan(struct spawner *spawner, uid_t uid, const struct plan *plan, enum net_mode granted,
+		struct error *err);
 
 /*
  * Whether the request beside the plan is sound; fills in the configured limits where it has none.
@@ -70,8 +72,11 @@ int verify_start(const struct spawner *spawner, struct op_start *start, struct e
 
 /*
  * Whether the room that START names is the one that PLAN makes: a network of its own is no open one
- * whatever the broker calls it, and the host's is no closed one. Fails with ERR_POLICY_INVALID.
+ * whatever the broker calls it, and the host's is no closed one. For each job: that a template was
+ * verified for one with a grant is no permission for the next. Fails with ERR_POLICY_INVALID,
+ * ERR_NOT_AUTHORIZED (more than `max-net` without @granted), ERR_GRANT_INVALID.
  */
-int verify_room(const struct op_start *start, const struct plan *plan, struct error *err);
+int verify_room(const struct spawner *spawner, const struct op_start *start,
+		const struct plan *plan, enum net_mode granted, struct error *err);
 
 #endif

@@ -22,6 +22,12 @@ _fsboxctl_argument()
 {
 	case $1 in
 	--socket) _fsboxctl_files "$2" ;;
+	--job) COMPREPLY=() ;;
+	--request) _fsboxctl_files "$2" ;;
+	--ttl) COMPREPLY=() ;;
+	--stdin) _fsboxctl_words "$(compgen -e)" "$2" ;;
+	--stdout) _fsboxctl_words "$(compgen -e)" "$2" ;;
+	--stderr) _fsboxctl_words "$(compgen -e)" "$2" ;;
 	--profile) _fsboxctl_files "$2" ;;
 	--context) _fsboxctl_files "$2" ;;
 	--rw) _fsboxctl_files "$2" ;;
@@ -44,6 +50,7 @@ _fsboxctl_argument()
 	--cpus) COMPREPLY=() ;;
 	--label) COMPREPLY=() ;;
 	--status-fd) COMPREPLY=() ;;
+	--grant-fd) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
 }
@@ -58,7 +65,7 @@ _fsboxctl()
 		case $word in
 		--socket) index=$((index + 1)) ;;
 		-*) ;;
-		policy) command=policy ;;
+		grant | policy) command=$word ;;
 		*) command=${command:+$command }$word; index=$((index + 1)); break ;;
 		esac
 		index=$((index + 1))
@@ -69,7 +76,10 @@ _fsboxctl()
 	fi
 	case $command in
 	'')
-		_fsboxctl_words ' completion doctor inspect policy ps signal spawn run status version wait whoami why --socket --user --no-autostart --quiet --verbose --version --json --help' "$current"
+		_fsboxctl_words ' completion doctor events grant inspect policy ps signal spawn run status version wait whoami why --socket --user --no-autostart --quiet --verbose --version --json --help' "$current"
+		;;
+	grant)
+		_fsboxctl_words ' create list revoke' "$current"
 		;;
 	policy)
 		_fsboxctl_words ' check compile diff migrate show' "$current"
@@ -81,6 +91,30 @@ _fsboxctl()
 		esac
 		;;
 	'doctor')
+		case $current in
+		-*) _fsboxctl_words ' --json --help' "$current" ;;
+		*) COMPREPLY=() ;;
+		esac
+		;;
+	'events')
+		case $current in
+		-*) _fsboxctl_words ' --follow --job --all --json --help' "$current" ;;
+		*) COMPREPLY=() ;;
+		esac
+		;;
+	'grant create')
+		case $current in
+		-*) _fsboxctl_words ' --request --ttl --stdin --stdout --stderr --json --help' "$current" ;;
+		*) COMPREPLY=() ;;
+		esac
+		;;
+	'grant list')
+		case $current in
+		-*) _fsboxctl_words ' --json --help' "$current" ;;
+		*) COMPREPLY=() ;;
+		esac
+		;;
+	'grant revoke')
 		case $current in
 		-*) _fsboxctl_words ' --json --help' "$current" ;;
 		*) COMPREPLY=() ;;
@@ -136,7 +170,7 @@ _fsboxctl()
 		;;
 	'spawn' | run)
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --timeout --memory --pids --cpus --detach --label --status-fd --dry-run --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --timeout --memory --pids --cpus --detach --label --status-fd --grant-fd --dry-run --grant-request --json --help' "$current" ;;
 		*) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -c -f -- "$current") ;;
 		esac
 		;;

@@ -12,10 +12,11 @@ _fsboxctl_jobs()
 _fsboxctl()
 {
 	local curcontext=$curcontext state line
-	local -a commands policies
+	local -a commands grant policy
 	commands=(
 		'completion:print a completion script for your shell'
 		'doctor:check step by step what fsbox needs'
+		'events:show what was recorded'
 		'inspect:show one job in detail'
 		'ps:list running jobs'
 		'signal:send a signal to a job'
@@ -25,9 +26,15 @@ _fsboxctl()
 		'wait:wait until a job has ended'
 		'whoami:show as whom the daemon knows you'
 		'why:say which rule decides about a path or a host'
+		'grant:make, list and take back grants'
 		'policy:show, check, compile, compare and translate policies'
 	)
-	policies=(
+	grant=(
+		'create:allow one user one command with more network'
+		'list:list grants'
+		'revoke:take a grant back'
+	)
+	policy=(
 		'check:say whether a policy can be used'
 		'compile:turn a context into rules or an engine'\''s input'
 		'diff:compare the rules of two contexts'
@@ -52,12 +59,12 @@ _fsboxctl()
 		;;
 	arguments)
 		local name=$words[1]
-		if [[ $name = policy ]]; then
+		if [[ $name = (grant|policy) ]]; then
 			if (( CURRENT == 2 )); then
-				_describe command policies
+				_describe command $name
 				return
 			fi
-			name="policy $words[2]"
+			name="$name $words[2]"
 			shift words
 			(( CURRENT-- ))
 		fi
@@ -69,6 +76,34 @@ _fsboxctl()
 			'1:shell:(bash zsh fish)'
 			;;
 		doctor)
+			_arguments \
+			'--json[print JSON, errors too]' \
+			'--help[explain, with examples]'
+			;;
+		events)
+			_arguments \
+			'--follow[go on with what is recorded now]' \
+			'--job[only what is about this job]:JOB:' \
+			'--all[other users'\'' too (administrators)]' \
+			'--json[print JSON, errors too]' \
+			'--help[explain, with examples]'
+			;;
+		grant\ create)
+			_arguments \
+			'--request[what '\''spawn --dry-run --grant-request'\'' printed; - reads standard input]:FILE:_files' \
+			'--ttl[how long it can be used; default\: 10m]:TIME:' \
+			'*--stdin[what standard input may be\: null, tty, pipe, socket, file, other; default\: the first three]:KIND:' \
+			'*--stdout[what standard output may be]:KIND:' \
+			'*--stderr[what standard error may be]:KIND:' \
+			'--json[print JSON, errors too]' \
+			'--help[explain, with examples]'
+			;;
+		grant\ list)
+			_arguments \
+			'--json[print JSON, errors too]' \
+			'--help[explain, with examples]'
+			;;
+		grant\ revoke)
 			_arguments \
 			'--json[print JSON, errors too]' \
 			'--help[explain, with examples]'
@@ -183,7 +218,9 @@ _fsboxctl()
 			'--detach[print the job'\''s number and return; the job goes on]' \
 			'--label[shown by '\''fsboxctl ps'\'']:TEXT:' \
 			'--status-fd[write how it ended to this descriptor, as one line of JSON]:N:' \
-			'--dry-run[show the policy, run nothing]' \
+			'--grant-fd[read the token of a grant from this descriptor]:N:' \
+			'--dry-run[show the policy, run nothing; the status says whether it would run in a room]' \
+			'--grant-request[with --dry-run\: print what an administrator needs to make a grant]' \
 			'--json[print JSON, errors too]' \
 			'--help[explain, with examples]' \
 			'(-)1:command:_command_names -e' '*::argument:_normal'

@@ -39,17 +39,21 @@ struct json_value;
 struct policy_context; /* common/context.h */
 
 /*	 symbol		name		member		what it does, for the manual */
-#define METHODS(X)                                                                        \
-	X(METHOD_HELLO, "hello", hello, "agree on the protocol; must come first")         \
-	X(METHOD_SPAWN, "spawn", spawn, "run a command in a sandbox")                     \
-	X(METHOD_WAIT, "wait", wait, "answer when a job has ended")                       \
-	X(METHOD_SIGNAL, "signal", signal, "send a signal to a job's command")            \
-	X(METHOD_LIST, "list", list, "the caller's jobs; an administrator's all")         \
-	X(METHOD_INSPECT, "inspect", inspect, "one job in detail")                        \
-	X(METHOD_STATUS, "status", status, "the daemon: counters, frozen facts, engines") \
-	X(METHOD_DETECT, "detect", detect, "which engines work on this machine now")      \
-	X(METHOD_POLICY, "policy", policy, "what a spawn would enforce; nothing is run")  \
-	X(METHOD_WHY, "why", why, "which rule decides about a path or a host")
+#define METHODS(X)                                                                         \
+	X(METHOD_HELLO, "hello", hello, "agree on the protocol; must come first")          \
+	X(METHOD_SPAWN, "spawn", spawn, "run a command in a sandbox")                      \
+	X(METHOD_WAIT, "wait", wait, "answer when a job has ended")                        \
+	X(METHOD_SIGNAL, "signal", signal, "send a signal to a job's command")             \
+	X(METHOD_LIST, "list", list, "the caller's jobs; an administrator's all")          \
+	X(METHOD_INSPECT, "inspect", inspect, "one job in detail")                         \
+	X(METHOD_STATUS, "status", status, "the daemon: counters, frozen facts, engines")  \
+	X(METHOD_DETECT, "detect", detect, "which engines work on this machine now")       \
+	X(METHOD_POLICY, "policy", policy, "what a spawn would enforce; nothing is run")   \
+	X(METHOD_WHY, "why", why, "which rule decides about a path or a host")             \
+	X(METHOD_EVENTS, "events", events, "what was recorded, as lines of JSON")          \
+	X(METHOD_GRANT_CREATE, "grant.create", grant_create, "allow one job more network") \
+	X(METHOD_GRANT_LIST, "grant.list", grant_list, "grants that were made")            \
+	X(METHOD_GRANT_REVOKE, "grant.revoke", grant_revoke, "take a grant back")
 
 #define X(symbol, name, member, text) symbol,
 enum method { METHOD_NONE = 0, METHODS(X) METHOD_COUNT };
@@ -99,6 +103,8 @@ struct hello_result {
  * @lifeline_fd "lifeline": when its other end closes, the job ends
  * @grant_fd    "grant": where a grant's token is read from
  * @session     joins a session; NULL: none
+ * @grant_request  "grantRequest": dry runs and `policy` only: as if there was a grant, to see what it
+ *              would have to be for
  */
 struct spawn_params {
 	struct string_list argv;
@@ -124,6 +130,7 @@ struct spawn_params {
 	bool allow_git_config; /* "allowGitConfig" */
 	bool detach;
 	bool dry_run; /* "dryRun" */
+	bool grant_request;
 };
 
 #define SPAWN_PARAMS_INIT                                                               \
@@ -156,6 +163,9 @@ struct policy_result {
 	struct msg_plan_op_list plan;
 	struct string_list bwrap;
 	char *seatbelt;
+	char *args_hash; /* "argsHash": these three for a grant (struct grant_terms); only with argv */
+	char *env_hash;  /* "envHash" */
+	char *plan_hash; /* "planHash" */
 };
 
 /*
@@ -372,6 +382,95 @@ struct why_result {
 	char *entry;  /* of a list of hosts: the deciding one */
 	char *origin; /* whose @entry is: "request" or "profile" */
 	char *hint;
+};
+
+/* ---- events -------------------------------------------------------------------------- */
+
+/*
+ * @job     only what is about this job; 0: everything
+ * @follow  go on with what is recorded from now on
+ * @all     of all users; administrators only
+ */
+struct events_params {
+	uint64_t job;
+	bool follow;
+	bool all;
+};
+
+/* @stream_fd  "stream": a pipe, one event of events.jsonl on each line; its end is the end */
+struct events_result {
+	int stream_fd;
+};
+
+#define EVENTS_RESULT_INIT      \
+	{                       \
+		.stream_fd = -1 \
+	}
+
+/* ---- grants -------------------------------------------------------------------------- */
+
+/*
+ * Hashes are 64 hexadecimal digits each; struct grant_terms says over what.
+ *
+ * @uid    who may use it
+ * @net    NET_PROXY or NET_HOST
+ * @ttl_ms "ttlMs": for how long
+ * @stdin_kinds ...  "stdin" ...: what the descriptor may be: "null" "tty" "pipe" "socket" "file" "other"
+ */
+struct grant_create_params {
+	uint32_t uid;
+	enum net_mode net;
+	uint64_t ttl_ms;
+	char *command;
+	char *args_hash; /* "argsHash" */
+	char *env_hash;  /* "envHash" */
+	char *exec_hash; /* "execHash" */
+	char *plan_hash; /* "planHash" */
+	struct string_list stdin_kinds;
+	struct string_list stdout_kinds;
+	struct string_list stderr_kinds;
+};
+
+/* @token  64 hexadecimal digits; a secret, told only here */
+struct grant_create_result {
+	uint64_t grant;
+	char *token;
+	uint64_t expires_ms; /* "expiresMs": since 1970 */
+};
+
+struct grant_list_params {
+	bool none;
+};
+
+/* @job  that used it, or 0 */
+struct msg_grant {
+	uint64_t grant;
+	uint32_t uid;
+	uint32_t creator;
+	enum grant_state state;
+	enum net_mode net;
+	char *command;
+	uint64_t created_ms; /* "createdMs" */
+	uint64_t expires_ms; /* "expiresMs" */
+	uint64_t job;
+};
+
+struct msg_grant_list {
+	struct msg_grant *items;
+	size_t count;
+	size_t capacity;
+};
+
+struct grant_list_result {
+	struct msg_grant_list grants;
+};
+
+struct grant_revoke_params {
+	uint64_t grant;
+};
+
+struct grant_revoke_result {
+	bool none;
 };
 
 /* ---- messages ------------------------------------------------------------------------ */

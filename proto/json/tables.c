@@ -275,7 +275,8 @@ static const struct table hello_result_table =
 		FIELD_BOOLEAN(owner, in allow_home, "allowHome", 0, OPTIONAL),                     \
 		FIELD_BOOLEAN(owner, in allow_git_config, "allowGitConfig", 0, OPTIONAL),          \
 		FIELD_BOOLEAN(owner, in detach, "detach", 0, OPTIONAL),                            \
-		FIELD_BOOLEAN(owner, in dry_run, "dryRun", 0, OPTIONAL)
+		FIELD_BOOLEAN(owner, in dry_run, "dryRun", 0, OPTIONAL),                           \
+		FIELD_BOOLEAN(owner, in grant_request, "grantRequest", 0, OPTIONAL)
 
 #define FIELD_UMASK(owner, member)                                                            \
 	{                                                                                     \
@@ -330,6 +331,9 @@ static const struct field policy_result_fields[] = {
 	BYTES_LIST(struct policy_result, bwrap, "bwrap", LIMIT_JSON_ELEMENTS),
 	FIELD_STRING(struct policy_result, seatbelt, "seatbelt", FIELD_BYTES, 0,
 		     LIMIT_JSON_STRING_BYTES, OPTIONAL),
+	TEXT(struct policy_result, args_hash, "argsHash", HEX_DIGEST, HEX_DIGEST, OPTIONAL),
+	TEXT(struct policy_result, env_hash, "envHash", HEX_DIGEST, HEX_DIGEST, OPTIONAL),
+	TEXT(struct policy_result, plan_hash, "planHash", HEX_DIGEST, HEX_DIGEST, OPTIONAL),
 };
 static const struct table policy_result_table =
 	TABLE("policyResult", struct policy_result, policy_result_fields);

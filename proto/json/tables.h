@@ -23,6 +23,16 @@ extern const struct table context_full_table;
 
 extern const struct table profile_table; /* struct profile */
 
+/* Of events and grants. */
+extern const struct table events_params_table;
+extern const struct table events_result_table;
+extern const struct table grant_create_params_table;
+extern const struct table grant_create_result_table;
+extern const struct table grant_list_params_table;
+extern const struct table grant_list_result_table;
+extern const struct table grant_revoke_params_table;
+extern const struct table grant_revoke_result_table;
+
 /* Parts of requests that profile files have too. */
 extern const struct enum_names net_choice_enum;
 extern const struct enum_names absent_enum;

@@ -33,7 +33,7 @@ enum event_kind {
 	EVENT_NAME_PLANTED,  /* a protected name appeared while a job ran */
 	EVENT_GUARD_DOWN,    /* what keeps masks in place died, and was replaced if it could be */
 	EVENT_LEDGER_REPLAYED, /* a start found placeholders of another one, or a ledger that is damaged */
-	EVENT_MOUNT_HELD, /* the host let a mount go that a running job still has */
+	EVENT_MOUNT_HELD,        /* the host let a mount go that a running job still has */
 	EVENT_POLICY_SUPPRESSED, /* parts of a request were left out: how many */
 	EVENT_GRANT_CREATED,
 	EVENT_GRANT_USED, /* reserved for a job */

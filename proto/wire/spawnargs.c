@@ -9,6 +9,7 @@
 #include "common/buf.h"
 #include "common/rule.h"
 #include "common/scope.h"
+#include "common/sha256.h"
 
 /* The mapping behind DATA need not be aligned for a struct: headers are copied out. */
 
@@ -126,10 +127,13 @@ int setup_check(const void *data, size_t size, struct error *err)
 	r = head_check(setup_what, header.magic, SETUP_MAGIC, header.size, size, err);
 	if (r < 0)
 		return r;
-	if ((header.flags & ~(uint32_t)(SETUP_NET_HOST | SETUP_DETACHED | SETUP_PROXY)) != 0 ||
+	if ((header.flags &
+	     ~(uint32_t)(SETUP_NET_HOST | SETUP_DETACHED | SETUP_PROXY | SETUP_GRANTED)) != 0 ||
 	    header.engine < ENGINE_BWRAP || header.engine > ENGINE_SEATBELT)
 		return error_set(err, ERR_BAD_FRAME, 0, "setup with flags 0x%x, engine %u",
 				 header.flags, header.engine);
+	if ((header.flags & SETUP_GRANTED) && (r = grant_terms_check(&header.grant, err)) < 0)
+		return r;
 	if (header.path_count > LIMIT_RULES)
 		return error_set(err, ERR_BAD_FRAME, 0, "setup with %u paths", header.path_count);
 	r = setup_net_check(&header, err);
@@ -234,4 +238,22 @@ int args_split(const void *data, const char **ret_cwd, char ***ret_argv, char **
 	*ret_argv = steal_ptr(&argv);
 	*ret_envp = steal_ptr(&envp);
 	return 0;
+}
+
+void args_hash(const void *data, uint8_t ret_args[HASH_BYTES], uint8_t ret_env[HASH_BYTES])
+{
+	const char *strings = (const char *)data + sizeof(struct args_header);
+	const char *variables = strings;
+	struct args_header header;
+	struct sha256 sha;
+
+	memcpy(&header, data, sizeof(header));
+	for (uint32_t i = 0; i < header.argc + 1; i++)
+		variables += strlen(variables) + 1;
+	sha256_init(&sha);
+	sha256_add(&sha, strings, (size_t)(variables - strings));
+	sha256_finish(&sha, ret_args);
+	sha256_init(&sha);
+	sha256_add(&sha, variables, header.size - (size_t)(variables - (const char *)data));
+	sha256_finish(&sha, ret_env);
 }

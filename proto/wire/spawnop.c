@@ -34,7 +34,14 @@ size_t op_message_size(enum op_kind kind)
 	case OP_JOB_LIST:
 	case OP_STATUS:
 	case OP_JOB_FIND:
+	case OP_GRANT_LIST:
 		return SIZE_BARE(op_message);
+	case OP_EVENTS:
+		return SIZE_WITH(op_message, events);
+	case OP_GRANT_CREATE:
+		return SIZE_WITH(op_message, grant);
+	case OP_GRANT_REVOKE:
+		return SIZE_WITH(op_message, grant_id);
 	case OP_JOB_START:
 		return SIZE_WITH(op_message, start);
 	case OP_JOB_SIGNAL:
@@ -67,7 +74,12 @@ size_t link_message_size(enum link_kind kind)
 		return SIZE_WITH(link_message, guard);
 	case LINK_JOB_FOUND:
 		return SIZE_WITH(link_message, found);
+	case LINK_GRANT:
+		return SIZE_WITH(link_message, grant);
+	case LINK_GRANT_ENTRY:
+		return SIZE_WITH(link_message, grant_entry);
 	case LINK_JOB_OPENED:
+	case LINK_EVENTS:
 	case LINK_DONE:
 		return SIZE_BARE(link_message);
 	case LINK_KIND_COUNT:
@@ -219,6 +231,8 @@ static int op_start_check(const struct op_start *start, struct error *err)
 		{ start->rules, 0, LIMIT_RULES, "rules" },
 		{ start->suppressed, 0, LIMIT_JSON_ELEMENTS, "suppressed" },
 		{ start->withheld, 0, LIMIT_ARGS_COUNT, "withheld" },
+		{ start->grant.has_grant, 0, 1, "has_grant" },
+		{ start->grant.reserved, 0, 0, "reserved" },
 	};
 	int r = 0;
 
@@ -234,6 +248,13 @@ static int op_start_check(const struct op_start *start, struct error *err)
 	if (r < 0)
 		return r;
 	return TEXT_CHECK(start->label, "label", err);
+}
+
+static int op_events_check(const struct op_events *events, struct error *err)
+{
+	int r = range_check(events->everybody, 0, 1, "everybody", err);
+
+	return r < 0 ? r : range_check(events->follow, 0, 1, "follow", err);
 }
 
 /* What all messages begin with: the size field, then the kind. EXPECTED is 0 for no such kind. */
@@ -271,6 +292,10 @@ int op_message_check(const struct op_message *message, size_t size, struct error
 		return op_start_check(&message->u.start, err);
 	if (message->kind == OP_JOB_SIGNAL)
 		return range_check(message->u.signal.signo, 1, SIGNAL_MAX, "signal", err);
+	if (message->kind == OP_EVENTS)
+		return op_events_check(&message->u.events, err);
+	if (message->kind == OP_GRANT_CREATE)
+		return grant_terms_check(&message->u.grant, err);
 	return 0;
 }
 
@@ -396,9 +421,16 @@ int link_message_check(const struct link_message *message, size_t size, struct e
 					   message->u.guard.kind == GUARD_NEWS_APPEARED, err);
 	case LINK_JOB_FOUND:
 		return found_check(&message->u.found, err);
+	case LINK_GRANT_ENTRY:
+		if ((r = range_check(message->u.grant_entry.state, GRANT_OPEN, GRANT_EXPIRED,
+				     "state of a grant", err)) < 0)
+			return r;
+		return grant_terms_check(&message->u.grant_entry.terms, err);
 	case LINK_JOB_OPENED:
 	case LINK_JOB_UP:
 	case LINK_DONE:
+	case LINK_EVENTS:
+	case LINK_GRANT:
 	case LINK_KIND_COUNT:
 		break;
 	}

@@ -92,16 +92,73 @@ struct failure {
 /* ---- broker -> fsboxd ---------------------------------------------------------------- */
 
 enum op_kind {
-	OP_READY = 1,   /* the broker serves */
-	OP_CONN_CLOSED, /* conn: forget this connection */
-	OP_JOB_OPEN,    /* conn: answered by LINK_JOB_OPENED or LINK_ERROR with the same seq */
-	OP_JOB_START,   /* answered by LINK_JOB_UP, then LINK_JOB_ENDED; or LINK_JOB_FAILED */
-	OP_JOB_ABANDON, /* an opened job will not be started */
-	OP_JOB_SIGNAL,  /* answered by LINK_DONE or LINK_ERROR */
-	OP_JOB_LIST,    /* answered by any number of LINK_JOB_ENTRY, then LINK_DONE */
-	OP_STATUS,      /* answered by LINK_STATUS */
-	OP_JOB_FIND,    /* a job that another broker started: LINK_JOB_FOUND, or LINK_ERROR */
+	OP_READY = 1,    /* the broker serves */
+	OP_CONN_CLOSED,  /* conn: forget this connection */
+	OP_JOB_OPEN,     /* conn: answered by LINK_JOB_OPENED or LINK_ERROR with the same seq */
+	OP_JOB_START,    /* answered by LINK_JOB_UP, then LINK_JOB_ENDED; or LINK_JOB_FAILED */
+	OP_JOB_ABANDON,  /* an opened job will not be started */
+	OP_JOB_SIGNAL,   /* answered by LINK_DONE or LINK_ERROR */
+	OP_JOB_LIST,     /* answered by any number of LINK_JOB_ENTRY, then LINK_DONE */
+	OP_STATUS,       /* answered by LINK_STATUS */
+	OP_JOB_FIND,     /* a job that another broker started: LINK_JOB_FOUND, or LINK_ERROR */
+	OP_EVENTS,       /* answered by LINK_EVENTS */
+	OP_GRANT_CREATE, /* answered by LINK_GRANT */
+	OP_GRANT_LIST,   /* answered by any number of LINK_GRANT_ENTRY, then LINK_DONE */
+	OP_GRANT_REVOKE, /* answered by LINK_DONE */
 	OP_KIND_COUNT,
+};
+
+/* What a standard descriptor may be; bits. */
+enum stdio_kind {
+	STDIO_KIND_NULL = 1 << 0, /* none given, or /dev/null */
+	STDIO_KIND_TTY = 1 << 1,
+	STDIO_KIND_PIPE = 1 << 2,
+	STDIO_KIND_SOCKET = 1 << 3,
+	STDIO_KIND_FILE = 1 << 4,
+	STDIO_KIND_OTHER = 1 << 5,
+	STDIO_KIND_ALL = (1 << 6) - 1,
+};
+
+#define HASH_BYTES 32        /* SHA-256 */
+#define GRANT_TOKEN_BYTES 32 /* random */
+
+/*
+ * What one grant allows, exactly. fsboxd holds user, network, plan and time; pid 1 of the job what only
+ * it can see: arguments, environment, executable, descriptors.
+ *
+ * @uid         who may use it
+ * @net         enum net_mode
+ * @expires_ms  CLOCK_REALTIME
+ * @args_hash   of the working directory and the arguments, each with its NUL
+ * @env_hash    of the variables NAME=VALUE in their order, each with its NUL
+ * @exec_hash   of the content of the file that is executed
+ * @plan_hash   of the encoded plan and the lists of hosts behind it: everything that is enforced
+ * @stdio       enum stdio_kind of standard input, output, error
+ * @command     for lists
+ */
+struct grant_terms {
+	uint32_t uid;
+	uint32_t net;
+	uint64_t expires_ms;
+	uint8_t args_hash[HASH_BYTES];
+	uint8_t env_hash[HASH_BYTES];
+	uint8_t exec_hash[HASH_BYTES];
+	uint8_t plan_hash[HASH_BYTES];
+	uint32_t stdio[3];
+	uint32_t reserved;
+	char command[LIMIT_NAME_BYTES];
+};
+
+/*
+ * @has_grant  @token is there, and so are the hashes: they are what the broker says, so that a grant
+ *             that cannot fit is not spent on finding out
+ */
+struct op_start_grant {
+	uint32_t has_grant;
+	uint32_t reserved;
+	uint8_t token[GRANT_TOKEN_BYTES];
+	uint8_t args_hash[HASH_BYTES];
+	uint8_t env_hash[HASH_BYTES];
 };
 
 struct op_start {
@@ -121,10 +178,22 @@ struct op_start {
 	char profile[LIMIT_NAME_BYTES];
 	char command[LIMIT_NAME_BYTES]; /* last component of argv[0], cut and escaped */
 	char label[LIMIT_LABEL_BYTES];
+	struct op_start_grant grant;
 };
 
 struct op_signal {
 	uint32_t signo;
+};
+
+/* @everybody  an administrator's connection only */
+struct op_events {
+	uint64_t about_job; /* 0: all */
+	uint32_t everybody;
+	uint32_t follow;
+};
+
+struct op_grant_id {
+	uint64_t id;
 };
 
 struct op_message {
@@ -136,6 +205,9 @@ struct op_message {
 	union {
 		struct op_start start;
 		struct op_signal signal;
+		struct op_events events;
+		struct grant_terms grant;
+		struct op_grant_id grant_id;
 	} u;
 };
 
@@ -154,6 +226,9 @@ enum link_kind {
 	LINK_STATUS,
 	LINK_JOB_GUARD, /* what the job's guard did */
 	LINK_JOB_FOUND, /* LINK_JOB_ENDED follows when it ends, unless it has */
+	LINK_EVENTS,    /* + [reading end of a pipe with lines of text] */
+	LINK_GRANT,
+	LINK_GRANT_ENTRY,
 	LINK_KIND_COUNT,
 };
 
@@ -271,6 +346,24 @@ struct link_guard_news {
 	struct report_guard what;
 };
 
+enum grant_state { GRANT_OPEN = 1, GRANT_SPENT, GRANT_REVOKED, GRANT_EXPIRED };
+
+/* The token is told once, to who made the grant, and kept nowhere. */
+struct link_grant {
+	uint64_t id;
+	uint64_t expires_ms; /* CLOCK_REALTIME */
+	uint8_t token[GRANT_TOKEN_BYTES];
+};
+
+struct link_grant_entry {
+	uint64_t id;
+	uint64_t created_ms; /* CLOCK_REALTIME */
+	uint32_t creator;
+	uint32_t state;   /* enum grant_state */
+	uint64_t used_by; /* the job, or 0 */
+	struct grant_terms terms;
+};
+
 struct link_message {
 	uint32_t size; /* of the whole message: link_message_size(kind) */
 	uint32_t kind; /* enum link_kind */
@@ -287,6 +380,8 @@ struct link_message {
 		struct link_status status;
 		struct link_guard_news guard;
 		struct link_job_found found;
+		struct link_grant grant;
+		struct link_grant_entry grant_entry;
 	} u;
 };
 
@@ -397,6 +492,7 @@ enum setup_flags {
 	SETUP_NET_HOST = 1 << 0, /* scope abstract sockets by Landlock where the kernel can */
 	SETUP_DETACHED = 1 << 1, /* no lifeline is expected */
 	SETUP_PROXY = 1 << 2,    /* listeners for proxies go to fsbox-egress */
+	SETUP_GRANTED = 1 << 3,  /* @grant is there and must fit */
 };
 
 /*
@@ -411,6 +507,7 @@ struct setup_header {
 	uint32_t path_count;
 	uint32_t forward_count;            /* listeners for @forwards go to fsbox-egress, too */
 	uint16_t forwards[LIMIT_FORWARDS]; /* ports; zeros behind */
+	struct grant_terms grant;
 };
 
 /* Size of a message of this kind; 0 for a kind that does not exist. */
@@ -431,6 +528,12 @@ int start_message_check(const struct start_message *message, size_t size, size_t
 /* The mapped args or setup bytes, likewise; every string terminated, the last byte consumed. */
 int args_check(const void *data, size_t size, struct error *err);
 int setup_check(const void *data, size_t size, struct error *err);
+
+/* Whether TERMS could be a grant at all. Fails with ERR_BAD_FRAME. */
+int grant_terms_check(const struct grant_terms *terms, struct error *err);
+
+/* The hashes of a grant over checked args bytes. */
+void args_hash(const void *data, uint8_t ret_args[HASH_BYTES], uint8_t ret_env[HASH_BYTES]);
 
 /* Build an args file: @argv and @envp end with NULL. The caller seals and owns what it wrote. */
 struct buf;
@@ -453,6 +556,11 @@ const char *room_name(enum room_kind room);
 const char *exit_reason_name(enum exit_reason reason);
 const char *daemon_mode_name(enum daemon_mode mode);
 const char *job_state_name(enum job_state state);
+const char *grant_state_name(enum grant_state state);
+
+/* Names of bits of enum stdio_kind. */
+const char *stdio_kind_name(enum stdio_kind kind); /* "null" "tty" ...; one bit */
+bool stdio_kind_parse(const char *name, enum stdio_kind *ret_kind);
 
 /* FAILURE from ERR, and back into ERR. STAGE may be NULL. */
 void failure_set(struct failure *failure, const struct error *err, const char *stage);

@@ -6,7 +6,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/policy.h"
 #include "common/scope.h"
+
+static struct grant_terms terms_good(void)
+{
+	return (struct grant_terms){ .uid = 7,
+				     .net = NET_HOST,
+				     .stdio = { 1, STDIO_KIND_ALL, STDIO_KIND_PIPE } };
+}
 
 /* One good message of each kind; a test changes one thing and expects a refusal. */
 static struct op_message op_good(enum op_kind kind)
@@ -20,6 +28,8 @@ static struct op_message op_good(enum op_kind kind)
 						     .argc = 1 };
 	if (kind == OP_JOB_SIGNAL)
 		message.u.signal.signo = 15;
+	if (kind == OP_GRANT_CREATE)
+		message.u.grant = terms_good();
 	return message;
 }
 
@@ -46,6 +56,10 @@ static struct link_message link_good(enum link_kind kind)
 	}
 	if (kind == LINK_JOB_FOUND)
 		message.u.found.entry.state = JOB_RUNNING;
+	if (kind == LINK_GRANT_ENTRY) {
+		message.u.grant_entry.state = GRANT_OPEN;
+		message.u.grant_entry.terms = terms_good();
+	}
 	return message;
 }
 
@@ -366,10 +380,52 @@ static void failures_keep_kind_errno_and_text(void **state)
 	assert_int_equal(strlen(failure.stage), sizeof(failure.stage) - 1);
 }
 
+static void R29_terms_are_checked(void **state)
+{
+	struct op_message message = op_good(OP_GRANT_CREATE);
+
+	(void)state;
+	for (int change = 0; change < 5; change++) {
+		message.u.grant = terms_good();
+		if (change == 0)
+			message.u.grant.net = NET_NONE;
+		if (change == 1)
+			message.u.grant.net = NET_HOST + 1;
+		if (change == 2)
+			message.u.grant.stdio[2] = 0;
+		if (change == 3)
+			message.u.grant.stdio[0] = STDIO_KIND_ALL + 1;
+		if (change == 4)
+			memset(message.u.grant.command, 'x', sizeof(message.u.grant.command));
+		assert_int_equal(op_message_check(&message, message.size, NULL), -ERR_BAD_FRAME);
+	}
+	message = op_good(OP_EVENTS);
+	message.u.events.everybody = 2;
+	assert_int_equal(op_message_check(&message, message.size, NULL), -ERR_BAD_FRAME);
+	message = op_good(OP_JOB_START);
+	message.u.start.grant.has_grant = 2;
+	assert_int_equal(op_message_check(&message, message.size, NULL), -ERR_BAD_FRAME);
+}
+
+static void names_of_kinds(void **state)
+{
+	enum stdio_kind kind;
+
+	(void)state;
+	for (uint32_t bit = 1; bit < STDIO_KIND_ALL; bit <<= 1) {
+		assert_true(stdio_kind_parse(stdio_kind_name((enum stdio_kind)bit), &kind));
+		assert_int_equal(kind, bit);
+	}
+	assert_false(stdio_kind_parse("door", &kind));
+	assert_string_equal(grant_state_name(GRANT_EXPIRED), "expired");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_passes_with_its_own_size_only),
+		cmocka_unit_test(R29_terms_are_checked),
+		cmocka_unit_test(names_of_kinds),
 		cmocka_unit_test(unknown_kinds_and_cut_headers),
 		cmocka_unit_test(start_values),
 		cmocka_unit_test(config_values),

@@ -92,7 +92,7 @@ void fake_answer(uint64_t seq, struct fake_news *news)
 	}
 }
 
-void fake_plan(struct buf *out)
+void fake_plan_with(struct buf *out, enum net_mode net)
 {
 	static const struct plan_symlink links[] = {
 		{ "/bin", "usr/bin" },
@@ -111,11 +111,17 @@ void fake_plan(struct buf *out)
 	struct rule *rule =
 		rule_list_add(&policy.rules, "/usr", ACCESS_READ_ONLY, RULE_USER, NULL, &err);
 
+	policy.net = net;
 	if (rule)
 		rule->type = NODE_DIRECTORY;
 	if (!rule || plan_build(&plan, &policy, &options, &err) < 0 ||
 	    plan_encode(&plan, out, &err) < 0)
 		fake_die(err.message);
+}
+
+void fake_plan(struct buf *out)
+{
+	fake_plan_with(out, NET_NONE);
 }
 
 void fake_fill(int memfd, const void *data, size_t size, int seal)
@@ -127,19 +133,27 @@ void fake_fill(int memfd, const void *data, size_t size, int seal)
 		fake_die("seal a memfd");
 }
 
-static int args_memfd(const char *script)
+void fake_args(const char *script, struct buf *out)
 {
-	AUTO(buf_deinit) struct buf args = BUF_INIT(65536);
 	char shell[] = "/bin/sh";
 	char option[] = "-c";
 	char path[] = "PATH=/usr/bin:/bin";
 	AUTO(auto_free) char *copy = strdup(script);
 	char *argv[] = { shell, option, copy, NULL };
 	char *envp[] = { path, NULL };
+
+	if (!copy || args_encode(out, "/", argv, envp, NULL) < 0)
+		fake_die("args");
+}
+
+static int args_memfd(const char *script)
+{
+	AUTO(buf_deinit) struct buf args = BUF_INIT(65536);
 	int fd = memfd_create("args", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || !copy || args_encode(&args, "/", argv, envp, NULL) < 0)
-		fake_die("args");
+	if (fd < 0)
+		fake_die("memfd");
+	fake_args(script, &args);
 	fake_fill(fd, args.data, args.size, 1);
 	return fd;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "common/buf.h"
+#include "common/policy.h"
 #include "proto/wire/spawnop.h"
 
 /* A message from fsboxd and its descriptors (-1: none). */
@@ -35,9 +36,13 @@ void fake_answer(uint64_t seq, struct fake_news *news);
 
 /* A small plan that fsboxd accepts: /usr read-only, private rest. CHDIR "/". */
 void fake_plan(struct buf *out);
+void fake_plan_with(struct buf *out, enum net_mode net);
 
 /* Write DATA into MEMFD, and seal it if SEAL. */
 void fake_fill(int memfd, const void *data, size_t size, int seal);
+
+/* The args file for `/bin/sh -c SCRIPT` in "/", with a PATH. */
+void fake_args(const char *script, struct buf *out);
 
 /* `/bin/sh -c SCRIPT` over the job channel, with OUT_FD as stdout and stderr. */
 void fake_send_start(int channel, const char *script, int out_fd);

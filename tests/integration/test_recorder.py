@@ -40,7 +40,8 @@ def each_kind_of_event_is_a_line_of_json():
           ["daemon.started", "daemon.stopped", "execution.started", "execution.finished",
            "execution.failed", "peer.refused", "role.died", "placeholder.left", "helper.stuck",
            "egress.allowed", "egress.denied", "egress.failed", "egress.closed", "mask.repaired",
-           "mask.lost", "name.planted", "guard.down", "ledger.replayed"])
+           "mask.lost", "name.planted", "guard.down", "ledger.replayed", "mount.held",
+           "policy.suppressed", "grant.created", "grant.used", "grant.refused", "grant.revoked"])
     for line in lines:
         if not re.fullmatch(r"2023-11-14T22:13:20\.123Z", line["time"]):
             raise AssertionError(line)
