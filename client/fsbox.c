@@ -28,6 +28,7 @@ struct fsbox {
 /* How long a successor of a daemon that went is looked for, and how long to pause in between. */
 #define RECONNECT_MS 30000
 #define RECONNECT_PAUSE_MS 100
+#define RECONNECT_STEADY_MS 1000
 
 /* An event together with the public objects in it. */
 struct event_object {
@@ -334,18 +335,38 @@ static int wait_once(struct fsbox *box, uint64_t job, const char *cookie, int ti
 	return conn_await(box->conn, request, timeout_ms, ret_event, err);
 }
 
-/* The daemon went: until there is another one. @deadline_ms: negative: as long as usual. */
-static int find_successor(struct fsbox *box, int64_t deadline_ms, struct fsbox_error *err)
-{
-	int64_t give_up_ms = clock_ms() + RECONNECT_MS;
+/* Until when a successor is looked for, and when the last one was found; zero at first. */
+struct search {
+	int64_t give_up_ms;
+	int64_t found_ms;
+};
 
+/*
+ * The daemon went: until there is another one. One that goes as soon as it is found counts as none.
+ *
+ * @deadline_ms  negative: as long as usual
+ */
+static int find_successor(struct fsbox *box, int64_t deadline_ms, struct search *search,
+			  struct fsbox_error *err)
+{
+	int64_t now_ms = clock_ms();
+	int64_t give_up_ms = 0;
+
+	if (search->give_up_ms == 0 || now_ms - search->found_ms > RECONNECT_STEADY_MS)
+		search->give_up_ms = now_ms + RECONNECT_MS;
+	else
+		(void)poll(NULL, 0, RECONNECT_PAUSE_MS);
+	give_up_ms = search->give_up_ms;
 	if (deadline_ms >= 0 && deadline_ms < give_up_ms)
 		give_up_ms = deadline_ms;
+	if (clock_ms() > give_up_ms)
+		return -1;
 	while (fsbox_reconnect(box, 0, err) < 0) {
 		if (clock_ms() + RECONNECT_PAUSE_MS > give_up_ms)
 			return -1;
 		(void)poll(NULL, 0, RECONNECT_PAUSE_MS);
 	}
+	search->found_ms = clock_ms();
 	return 0;
 }
 
@@ -355,10 +376,11 @@ int fsbox_wait(struct fsbox *box, uint64_t job, const char *cookie, int timeout_
 	int64_t deadline_ms = timeout_ms < 0 ? -1 : clock_ms() + timeout_ms;
 	struct conn_event *event = NULL;
 	struct fsbox_exit *end = NULL;
+	struct search search = { 0 };
 	int left_ms = timeout_ms;
 
 	while (wait_once(box, job, cookie, left_ms, &event, err) < 0) {
-		if (!box->conn->failed || find_successor(box, deadline_ms, err) < 0)
+		if (!box->conn->failed || find_successor(box, deadline_ms, &search, err) < 0)
 			return -1;
 		if (timeout_ms >= 0)
 			left_ms = deadline_ms > clock_ms() ? (int)(deadline_ms - clock_ms()) : 0;

@@ -37,6 +37,7 @@
  * @early_signal  came before the daemon's answer; 0: none; at @early_ms
  * @cut_off      the connection broke while the job ran: another one is tried at @retry_ms, after a pause
  *               of @pause_ms
+ * @found_ms     when another one was found
  * @gone_ms      cut off: when its pidfd told that it is over
  */
 struct run {
@@ -53,6 +54,7 @@ struct run {
 	bool cut_off;
 	int64_t retry_ms;
 	int64_t pause_ms;
+	int64_t found_ms;
 	int64_t gone_ms;
 };
 
@@ -93,13 +95,28 @@ static int send_relayed(struct run *run, struct fsbox_error *err)
 
 /* ---- signals ------------------------------------------------------------------------- */
 
+static bool find_daemon(struct run *run)
+{
+	if (fsbox_reconnect(run->ctl->box, RETRY_ATTEMPT_MS, NULL) < 0)
+		return false;
+	run->found_ms = clock_ms();
+	run->cut_off = false;
+	return true;
+}
+
+/* Each pause is longer than the one before. */
+static void pause_a_while(struct run *run)
+{
+	run->retry_ms = clock_ms() + run->pause_ms;
+	if (run->pause_ms < RETRY_LONGEST_MS)
+		run->pause_ms = run->pause_ms == 0 ? RETRY_FIRST_MS : 2 * run->pause_ms;
+}
+
 static void forward(struct run *run, int signo)
 {
 	uint64_t ignored = 0;
 
-	if (run->cut_off && fsbox_reconnect(run->ctl->box, RETRY_ATTEMPT_MS, NULL) == 0)
-		run->cut_off = false;
-	if (run->cut_off) {
+	if (run->cut_off && !find_daemon(run)) {
 		/* Nobody can pass signals on: the lifeline is what is left to end it with. */
 		if (run->job->lifeline >= 0 && signo != SIGWINCH && signo != SIGCONT &&
 		    signo != SIGTSTP)
@@ -227,8 +244,10 @@ static int lose_daemon(struct run *run, const struct fsbox_error *why, struct fs
 		return -1;
 	}
 	run->cut_off = true;
-	run->pause_ms = RETRY_FIRST_MS;
-	run->retry_ms = clock_ms();
+	/* One that hangs up on us at once is not asked at once again. */
+	if (clock_ms() - run->found_ms > RETRY_LONGEST_MS)
+		run->pause_ms = 0;
+	pause_a_while(run);
 	return 0;
 }
 
@@ -241,15 +260,10 @@ static int look_for_daemon(struct run *run, bool is_over)
 		run->gone_ms = now_ms;
 	if (now_ms < run->retry_ms)
 		return 0;
-	if (fsbox_reconnect(run->ctl->box, RETRY_ATTEMPT_MS, NULL) == 0) {
-		run->cut_off = false;
-		return 0;
-	}
 	if (run->gone_ms != 0 && now_ms - run->gone_ms > RETRY_AFTER_END_MS)
 		return 1;
-	run->retry_ms = clock_ms() + run->pause_ms;
-	if (run->pause_ms < RETRY_LONGEST_MS)
-		run->pause_ms *= 2;
+	if (!find_daemon(run))
+		pause_a_while(run);
 	return 0;
 }
 
