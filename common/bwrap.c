@@ -159,7 +159,7 @@ static void add_switches(struct writer *writer, const struct plan *plan)
 	add(writer, "--unshare-ipc");
 	add(writer, "--unshare-uts");
 	add(writer, "--unshare-cgroup-try");
-	if (plan->net != NET_HOST)
+	if (plan->net != NET_HOST && !writer->options->own_network)
 		add(writer, "--unshare-net");
 	if (writer->options->disable_userns)
 		add(writer, "--disable-userns");

@@ -19,6 +19,7 @@
  * @mask_file        host path of an empty file of mode 000: source of file masks
  * @proc_masks       names below /proc to hide, those of bwrap_proc_masks() that exist; may be NULL
  * @root_peer        the job runs as uid 0: all of /proc read-only, no /sys at all (R19)
+ * @own_network      who executes bwrap stands in the job's network already
  * @disable_userns   nested user namespaces off; bubblewrap 0.8 and later
  * @die_with_parent  jobs end with the process that started bwrap; the daemon's do not
  * @new_session      bwrap calls setsid(); our init does so itself
@@ -28,6 +29,7 @@ struct bwrap_options {
 	const char *mask_file;
 	const struct string_list *proc_masks;
 	bool root_peer;
+	bool own_network;
 	bool disable_userns;
 	bool die_with_parent;
 	bool new_session;
@@ -38,7 +40,8 @@ struct bwrap_options {
  * command only --chdir is among them; --as-pid-1, descriptors and the command are the caller's.
  *
  * Always there, whatever the plan says: new user, pid, ipc, uts and (where the kernel has them) cgroup
- * namespaces, every capability dropped. The network is the host's only if the plan's mode is `host`.
+ * namespaces, every capability dropped. The network is a new one unless the plan's mode is `host`
+ * or the caller has made it.
  *
  * Left out, for bubblewrap cannot do it: masks on link nodes (PLAN_NODE_LINK), and what is watched.
  *

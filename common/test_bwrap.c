@@ -100,11 +100,16 @@ static void the_network_is_kept_only_for_host(void **state)
 {
 	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
 	AUTO(buf_deinit) struct buf args = BUF_INIT(1 << 20);
+	struct bwrap_options made = engine;
 
 	(void)state;
 	build("", PLAN_HARDEN_ALL, NET_PROXY, &plan);
 	assert_int_equal(bwrap_compile(&plan, &engine, &args, NULL), 0);
 	assert_non_null(memmem(args.data, args.size, "--unshare-net", 14));
+	buf_clear(&args);
+	made.own_network = true; /* by who executes it */
+	assert_int_equal(bwrap_compile(&plan, &made, &args, NULL), 0);
+	assert_null(memmem(args.data, args.size, "--unshare-net", 14));
 	buf_clear(&args);
 	plan.net = NET_HOST;
 	assert_int_equal(bwrap_compile(&plan, &engine, &args, NULL), 0);

@@ -156,6 +156,19 @@ static int builder_place_descriptors(struct builder *builder, struct error *err)
 	return 0;
 }
 
+/*
+ * Holds the same, but of descriptors only our own. The network that bwrap makes has no second address
+ * and no low ports; in user mode there is none but that.
+ */
+static int builder_leave_network(struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+
+	builder->stage = "network";
+	builder->own_network = input->switch_ids && input->plan->net != NET_HOST;
+	return builder->own_network ? native_new_network(err) : 0;
+}
+
 /* ---- step 2: becoming the peer ------------------------------------------------------- */
 
 /*
@@ -377,6 +390,7 @@ static int builder_compile(struct builder *builder, struct error *err)
 		.mask_file = input->mask_file,
 		.proc_masks = &proc_masks,
 		.root_peer = input->identity->uid == 0,
+		.own_network = builder->own_network,
 	};
 	int r = 0;
 
@@ -543,6 +557,7 @@ _Noreturn void builder_run(const struct builder_input *input)
 	    (r = builder_map_result(&builder, &err)) == 0 &&
 	    (r = builder_place_descriptors(&builder, &err)) == 0 &&
 	    (r = inherit_raise(&builder.inherit, &err)) == 0 &&
+	    (r = builder_leave_network(&builder, &err)) == 0 &&
 	    (r = builder_become(&builder, &err)) == 0 &&
 	    (r = builder_make_placeholders(&builder, &err)) == 0 &&
 	    (r = builder_compile(&builder, &err)) == 0 &&

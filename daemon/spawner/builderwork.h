@@ -10,6 +10,7 @@
  * before builder_fail().
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/buf.h"
@@ -24,6 +25,7 @@
  * @report_fd  out of everybody's way until INIT_FD_REPORT is it
  * @args_fd    bwrap: its arguments
  * @result     mapped as long as the file could be reached, or NULL
+ * @own_network  bwrap: we stand in the job's network already
  */
 struct builder {
 	const struct builder_input *input;
@@ -33,6 +35,7 @@ struct builder {
 	int report_fd;
 	int args_fd;
 	struct result_page *result;
+	bool own_network;
 	char args_number[16];
 };
 

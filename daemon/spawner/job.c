@@ -73,8 +73,7 @@ static void job_free(struct job *job)
 	recorderlink_forget(&spawner->recorder, &job->audit);
 	jobproc_release(job);
 	template_leave(job);
-	jobnet_end(job);
-	jobnet_settled(job);
+	jobnet_deinit(job);
 	guardlink_end(job);
 	adopt_release(job);
 	if (job->peer_pidfd >= 0)

@@ -87,3 +87,9 @@ void jobnet_end(struct job *job)
 		egresslink_end(&job->spawner->egress, job->id);
 	job->net.served = false;
 }
+
+void jobnet_deinit(struct job *job)
+{
+	jobnet_lent(job);
+	jobnet_settled(job);
+}

@@ -59,4 +59,7 @@ void jobnet_settled(struct job *job);
 /* The job is over. More than once is fine. */
 void jobnet_end(struct job *job);
 
+/* It is forgotten: if it still runs, as it may when fsboxd ends, fsbox-egress serves it on. */
+void jobnet_deinit(struct job *job);
+
 #endif

