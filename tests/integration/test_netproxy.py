@@ -481,6 +481,25 @@ print(ask(), time.monotonic() - start < 2, flush=True)
         equal(len(egress_of(daemon)), 1, "one again")
 
 
+@case(*MODES)
+@both
+def r33_fsboxd_may_end_and_the_network_stays(daemon, engine):
+    our_hosts()
+    with Server("127.0.0.2") as good:
+        job = daemon.user.popen(
+            daemon.command("spawn", "--engine", engine, "--allow-host", f"good.test:{good.port}+private", "--",
+                           "/bin/sh", "-c", "echo up; read x; exec curl -sS -p --http0.9"
+                           f" http://good.test:{good.port}/"), cwd=project(daemon, "stays"),
+            stdin=-1, stdout=-1)
+        equal(job.stdout.readline(), b"up\n")
+        pid = egress_of(daemon)[0]
+        equal(daemon.stop(), 0, "fsboxd")
+        equal((job.communicate(b"\n", 15)[0], job.returncode), (b"hello from the host", 0))
+        # With its last job it ends itself.
+        wait_for(lambda: pid not in lib.processes("fsbox-egress"), 10, "the end of fsbox-egress")
+        daemon.start()
+
+
 def jobs_descriptors(pid):
     """How many of those that jobs and their links are made of."""
     names = []
