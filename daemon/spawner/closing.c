@@ -18,15 +18,43 @@ struct closer {
 	struct child child;
 };
 
+/* @drain  nobody will receive any more, whoever else has these sockets */
 struct closer_work {
 	const int *fds;
 	size_t count;
+	bool drain;
 };
+
+/* Messages taken out of one socket: there is one with descriptors, more are somebody's mischief. */
+#define DRAIN_MAX 64
 
 void closing_init(struct closing *closing, struct loop *loop, struct children *children,
 		  struct quota *quota)
 {
 	*closing = (struct closing){ .loop = loop, .children = children, .quota = quota };
+}
+
+/* Receive what is there: it is this process's then, and goes with it. */
+static void drain(int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(LIMIT_FRAME_FDS * sizeof(int))];
+	} control;
+	char byte = 0;
+
+	for (int i = 0; i < DRAIN_MAX; i++) {
+		struct iovec bytes = { &byte, 1 };
+		struct msghdr header = {
+			.msg_iov = &bytes,
+			.msg_iovlen = 1,
+			.msg_control = &control,
+			.msg_controllen = sizeof(control),
+		};
+
+		if (recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+			return;
+	}
 }
 
 static int closer_main(void *arg)
@@ -36,12 +64,15 @@ static int closer_main(void *arg)
 	/* Away with all other descriptors, so that hanging here keeps nothing else open. */
 	if (child_arrange_fds(work->fds, work->count, false, NULL) < 0)
 		return 1;
-	for (size_t i = 0; i < work->count; i++)
+	for (size_t i = 0; i < work->count; i++) {
+		if (work->drain)
+			drain(CHILD_FIRST_FD + (int)i);
 		(void)close(CHILD_FIRST_FD + (int)i);
+	}
 	return 0;
 }
 
-static bool start_closer(struct closing *closing, const int *fds, size_t count, uid_t uid);
+static bool start_closer(struct closing *closing, struct closer_work *work, uid_t uid);
 
 /* A child came back: whoever waited for its place goes on. */
 static void retry_waiting(struct closing *closing)
@@ -51,8 +82,9 @@ static void retry_waiting(struct closing *closing)
 
 	for (size_t i = 0; i < count; i++) {
 		struct closing_entry entry = closing->waiting[i];
+		struct closer_work work = { &entry.fd, 1, entry.drain };
 
-		if (!start_closer(closing, &entry.fd, 1, entry.uid))
+		if (!start_closer(closing, &work, entry.uid))
 			closing->waiting[kept++] = entry;
 	}
 	closing->waiting_count = kept;
@@ -70,15 +102,14 @@ static void closer_on_exit(int status, void *arg)
 }
 
 /* False: they cannot be closed now. */
-static bool start_closer(struct closing *closing, const int *fds, size_t count, uid_t uid)
+static bool start_closer(struct closing *closing, struct closer_work *work, uid_t uid)
 {
-	struct closer_work work = { fds, count };
 	struct closer *closer = NULL;
 
 	if (quota_take(closing->quota, uid, QUOTA_CLOSERS, NULL) < 0)
 		return false;
 	closer = calloc(1, sizeof(*closer));
-	if (!closer || child_start(closing->children, &closer->child, closer_main, &work,
+	if (!closer || child_start(closing->children, &closer->child, closer_main, work,
 				   closer_on_exit, closer, NULL) < 0) {
 		free(closer);
 		quota_give(closing->quota, uid, QUOTA_CLOSERS);
@@ -88,37 +119,40 @@ static bool start_closer(struct closing *closing, const int *fds, size_t count, 
 	closer->uid = uid;
 
 	/* Not the last descriptors: the child has one of each until it is through. */
-	for (size_t i = 0; i < count; i++)
-		(void)close(fds[i]);
+	for (size_t i = 0; i < work->count; i++)
+		(void)close(work->fds[i]);
 	return true;
 }
 
-static void wait_for_closer(struct closing *closing, int fd, uid_t uid)
+static void wait_for_closer(struct closing *closing, int fd, uid_t uid, bool drained)
 {
 	if (closing->waiting_count == LIMIT_LINGERING) {
 		log_write(LOG_ERROR, "descriptor of user %u stays open: closing it would hang",
 			  uid);
 		return;
 	}
-	closing->waiting[closing->waiting_count++] = (struct closing_entry){ fd, uid };
+	closing->waiting[closing->waiting_count++] = (struct closing_entry){ fd, uid, drained };
 }
 
 void closing_take_channel(struct closing *closing, int fd, uid_t uid)
 {
-	if (!start_closer(closing, &fd, 1, uid))
-		wait_for_closer(closing, fd, uid);
+	struct closer_work work = { &fd, 1, true };
+
+	if (!start_closer(closing, &work, uid))
+		wait_for_closer(closing, fd, uid, true);
 }
 
 static void close_batch(struct closing *closing)
 {
 	size_t count = closing->batch_count;
+	struct closer_work work = { closing->batch, count, false };
 
 	loop_disarm(closing->loop, &closing->batch_timer);
 	closing->batch_count = 0;
-	if (count == 0 || start_closer(closing, closing->batch, count, closing->batch_uid))
+	if (count == 0 || start_closer(closing, &work, closing->batch_uid))
 		return;
 	for (size_t i = 0; i < count; i++)
-		wait_for_closer(closing, closing->batch[i], closing->batch_uid);
+		wait_for_closer(closing, closing->batch[i], closing->batch_uid, false);
 }
 
 static void on_batch_time(void *arg)

@@ -41,6 +41,7 @@ struct closing {
 	struct closing_entry {
 		int fd;
 		uid_t uid;
+		bool drain;
 	} waiting[LIMIT_LINGERING];
 	size_t waiting_count;
 };
@@ -52,8 +53,9 @@ void closing_init(struct closing *closing, struct loop *loop, struct children *c
 void closing_deinit(struct closing *closing);
 
 /*
- * A connection that will not be served, or a job channel that init never got; FD is consumed. UID is
- * whose it is.
+ * A connection that will not be served, or the channel of a job that is over; FD is consumed. UID is
+ * whose it is. What waits in it goes even if somebody else has the socket as well: a job that hangs for
+ * ever must not keep the client's pipes open.
  *
  * For a stream connection an empty queue is recognised and closed at once. Nothing can be added to
  * it meanwhile: receiving is shut down first.

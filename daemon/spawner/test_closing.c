@@ -83,6 +83,20 @@ static void reap_all(struct scene *scene)
 	assert_int_equal(scene->children.count, 0);
 }
 
+static void on_stop(void *arg)
+{
+	loop_stop(arg);
+}
+
+static void serve_for(struct scene *scene, uint64_t ms)
+{
+	struct loop_timer stop = { .armed = false };
+
+	scene->loop.stop = false;
+	loop_arm(&scene->loop, &stop, ms, on_stop, &scene->loop);
+	assert_int_equal(loop_run(&scene->loop, NULL), 0);
+}
+
 static void R7_an_empty_connection_is_closed_at_once(void **state)
 {
 	struct scene scene;
@@ -123,6 +137,38 @@ static void R7_descriptors_in_a_queue_are_closed_by_a_child(void **state)
 	assert_int_equal(fd_count(), fds);
 }
 
+/* Somebody who hangs has the socket, too: what waits in it goes all the same, unless it is still wanted. */
+static void R7_what_waits_for_somebody_who_hangs(void **state)
+{
+	struct scene scene;
+	size_t fds = fd_count();
+
+	(void)state;
+	scene_init(&scene);
+	for (int later = 0; later <= 1; later++) {
+		int ends[2];
+		int pipe_end = -1;
+		int hanging = -1;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+		hanging = dup(ends[0]);
+		pipe_end = push_pipe(ends[1]);
+		if (later) {
+			closing_take_later(&scene.closing, ends[0], SOMEBODY);
+			serve_for(&scene, CLOSING_LATER_MS + 100);
+		} else {
+			closing_take_channel(&scene.closing, ends[0], SOMEBODY);
+		}
+		reap_all(&scene);
+		assert_int_equal(pipe_ended(pipe_end, 0), !later);
+		(void)close(hanging);
+		(void)close(ends[1]);
+		(void)close(pipe_end);
+	}
+	scene_deinit(&scene);
+	assert_int_equal(fd_count(), fds);
+}
+
 /* More than may be closed at a time: they wait, and are closed when their turn comes. */
 static void R7_more_than_the_limit_wait(void **state)
 {
@@ -150,20 +196,6 @@ static void R7_more_than_the_limit_wait(void **state)
 	}
 	scene_deinit(&scene);
 	assert_int_equal(fd_count(), fds);
-}
-
-static void on_stop(void *arg)
-{
-	loop_stop(arg);
-}
-
-static void serve_for(struct scene *scene, uint64_t ms)
-{
-	struct loop_timer stop = { .armed = false };
-
-	scene->loop.stop = false;
-	loop_arm(&scene->loop, &stop, ms, on_stop, &scene->loop);
-	assert_int_equal(loop_run(&scene->loop, NULL), 0);
 }
 
 /* Those that init has as well: one child for all that were collected of one user. */
@@ -206,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(R7_an_empty_connection_is_closed_at_once),
 		cmocka_unit_test(R7_descriptors_in_a_queue_are_closed_by_a_child),
+		cmocka_unit_test(R7_what_waits_for_somebody_who_hangs),
 		cmocka_unit_test(R7_more_than_the_limit_wait),
 		cmocka_unit_test(R7_channels_are_collected_and_closed_by_one_child),
 	};

@@ -112,9 +112,8 @@ def r9_a_job_that_hangs_before_it_begins_holds_up_itself_alone():
         started = time.monotonic()
         others_are_served(daemon, place)
         for process in waiting:
-            # Not to the end of its pipes: what hangs has them, too.
-            process.wait(timeout=10)
-            errors = os.read(process.stderr.fileno(), 4096)
+            # To the end of its pipes: what hangs has not got them, or does not keep them.
+            _, errors = process.communicate(timeout=10)
             equal(process.returncode, 125, lib.text(errors))
             contains(errors, "timeout")
         if time.monotonic() - started > 12:
