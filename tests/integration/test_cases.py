@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong in other sandboxes; the numbers are those of the list of cases the project keeps."""
 
+import http.server
 import os
+import threading
 import time
 
 import lib
@@ -261,6 +263,23 @@ def b36_resolv_conf_that_is_a_link_into_run(daemon):
         os.remove("/etc/resolv.conf")
         if os.path.lexists("/etc/resolv.conf.kept"):
             os.rename("/etc/resolv.conf.kept", "/etc/resolv.conf")
+
+
+@case(*MODES)
+def b38_a_port_of_the_hosts_loopback_by_request_alone(daemon):
+    place = project(daemon, "b38")
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    server.RequestHandlerClass.log_message = lambda *_: None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    script = (f"python3 -c 'import urllib.request as r; "
+              f"print(r.urlopen(\"http://127.0.0.1:{server.server_port}/\").status)'")
+    try:
+        status_is(daemon.sh(script, "--net", "none", cwd=place), 1, "refused")
+        succeeds(daemon.sh(script, "--net", "none", "--forward", str(server.server_port), cwd=place),
+                 "200\n")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @case(*MODES)
