@@ -319,7 +319,7 @@ def R13_connections_are_bounded():
 @case(root=True)
 def R13_out_of_descriptors_is_no_end():
     # Room for itself and a few connections; then it can neither accept nor start anything.
-    fsboxd = spawner("system").start(before=["prlimit", "--nofile=80:80"])
+    fsboxd = spawner("system").start(before=["prlimit", "--nofile=96:96"])
     try:
         before = ticks(fsboxd.process.pid)
         python(fsboxd, CROWD, "100")
