@@ -275,6 +275,7 @@ static int start(struct spawn *spawn, struct error *err)
 	spawn->op.job = spawn->opened;
 	memcpy(spawn->op.u.start.cookie_hash, spawn->job->cookie_hash,
 	       sizeof(spawn->op.u.start.cookie_hash));
+	spawn->op.u.start.provisional = spawn->repeat != NULL;
 	spawn->job->has_lifeline = call->params.spawn.lifeline_fd >= 0;
 	if ((r = handover_plan(&spawn->built->plan, spawn->fds[0], err)) < 0 ||
 	    (r = spawnlink_ask(&broker->link, &spawn->op, on_start_refused, spawn, &spawn->question,
@@ -291,8 +292,17 @@ static int start(struct spawn *spawn, struct error *err)
 static int release(struct spawn *spawn, struct error *err)
 {
 	struct spawn_params *params = &spawn->call->params.spawn;
-	int r = handover_start(spawn->job->channel, params, spawn->args_fd, &spawn->broker->closer,
-			       err);
+	struct op_message op;
+	int r = 0;
+
+	if (spawn->op.u.start.provisional) {
+		spawnlink_op_init(&op, OP_JOB_CONFIRM);
+		op.job = spawn->job->id;
+		r = spawnlink_tell(&spawn->broker->link, &op, err);
+	}
+	if (r == 0)
+		r = handover_start(spawn->job->channel, params, spawn->args_fd,
+				   &spawn->broker->closer, err);
 
 	auto_close(&spawn->args_fd);
 	spawn->args_fd = -1;

@@ -15,6 +15,7 @@
 #include "daemon/spawner/builderwork.h"
 #include "daemon/spawner/inherit.h"
 #include "daemon/spawner/init.h"
+#include "daemon/spawner/mountapi.h"
 #include "daemon/spawner/native.h"
 #include "daemon/spawner/report.h"
 #include "proto/wire/guardop.h"
@@ -111,6 +112,7 @@ static int native_enter_job(struct builder *builder, int *ret_end_fd, struct err
 	};
 	/* In user mode all of it is entered now, from inside the user namespace. */
 	struct native_namespaces placed = { .mount_ns_fd = NATIVE_FD_MOUNT,
+					    .is_copy = input->namespaces.is_copy,
 					    .set = NATIVE_SET_INIT,
 					    .net_host = input->namespaces.net_host };
 	int r = 0;
@@ -212,7 +214,13 @@ static int template_place(struct builder *builder, struct error *err)
 	return 0;
 }
 
-static int template_build(struct builder *builder, struct error *err)
+static uint32_t bounded(size_t mounts)
+{
+	return (uint32_t)(mounts < LIMIT_TEMPLATE_MOUNTS ? mounts : LIMIT_TEMPLATE_MOUNTS);
+}
+
+static int template_build(struct builder *builder, struct native_input *ret_native,
+			  struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	struct native_input native = {
@@ -235,22 +243,50 @@ static int template_build(struct builder *builder, struct error *err)
 			builder->stage = NATIVE_STAGE_TEMPLATE;
 		return r;
 	}
+	*ret_native = native;
 	report_begin(&message, REPORT_BUILT);
-	message.u.built.mounts =
-		(uint32_t)(input->shared->mounts < LIMIT_TEMPLATE_MOUNTS ? input->shared->mounts
-									 : LIMIT_TEMPLATE_MOUNTS);
-	r = report_write(INIT_FD_REPORT, &message, err);
-	return r < 0 ? r : report_wait_go(INIT_FD_GO, err);
+	message.u.built.mounts = bounded(input->shared->mounts);
+	return report_write(INIT_FD_REPORT, &message, err);
+}
+
+/*
+ * Holds, as the peer, what mounting takes: copies, each when it is asked for, until fsboxd closes its end.
+ */
+static int template_copy(const struct native_input *native, int template_fd, int count_fd,
+			 struct error *err)
+{
+	struct report_message message;
+	int r = 0;
+
+	while (report_wait_go(INIT_FD_GO, NULL) == 0) {
+		report_begin(&message, REPORT_BUILT);
+		if ((r = native_copy(native, template_fd, count_fd, err)) < 0)
+			return r;
+		message.u.built.mounts = bounded(native->shared->copied);
+		if ((r = report_write(INIT_FD_REPORT, &message, err)) < 0)
+			return r;
+	}
+	return 0;
 }
 
 _Noreturn void builder_run_template(const struct builder_input *input)
 {
 	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
+	struct native_input native;
 	struct error err = ERROR_INIT;
+	int own_fd = -1;
+	int count_fd = -1;
 
+	(void)prctl(PR_SET_NAME, "fsbox-builder", 0L, 0L, 0L);
 	if (builder_shut(&builder, &err) == 0 && template_place(&builder, &err) == 0 &&
-	    builder_become(&builder, &err) == 0 && builder_make_placeholders(&builder, &err) == 0 &&
-	    template_build(&builder, &err) == 0)
-		_exit(0);
+	    builder_become(&builder, &err) == 0 && builder_make_placeholders(&builder, &err) == 0) {
+		/* Where /proc is the host's still. */
+		own_fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (mountapi_count_begin(&count_fd, &err) == 0 &&
+		    template_build(&builder, &native, &err) == 0 &&
+		    template_copy(&native, openat(own_fd, "mnt", O_RDONLY | O_CLOEXEC), count_fd,
+				  &err) == 0)
+			_exit(0);
+	}
 	builder_fail(&builder, &err);
 }

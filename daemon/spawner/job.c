@@ -213,15 +213,11 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
 
 void job_abandon(struct job *job)
 {
-	if (job->state == JOB_OPEN) {
+	/* One that has a template finds its channel closed and ends before it has run anything. */
+	if (job->state == JOB_OPEN || job->parked)
 		job_free(job);
-		return;
-	}
-	/*
-	 * Its init finds the channel closed and ends before it has run anything, once what others may wait
-	 * for, too, is built.
-	 */
-	job->unwanted = !job->failed;
+	else
+		job->unwanted = !job->failed;
 }
 
 static void on_open_too_long(void *arg)
@@ -240,12 +236,22 @@ static int claim(struct job *job, const struct plan *plan, struct error *err)
 	return r;
 }
 
+static void park(struct job *job)
+{
+	job->parked = true;
+	loop_arm(&job->spawner->loop, &job->timer, LIMIT_SETUP_MS, on_open_too_long, job);
+}
+
 /* By bwrap: the plan is the leader's alone. */
 static int start_once(struct job *job, const void *bytes, size_t byte_count, struct error *err)
 {
 	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
 	int r = 0;
 
+	if (job->unconfirmed) {
+		park(job);
+		return 0;
+	}
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
 	    (r = verify_plan(job->spawner, job->identity.uid, &plan, opgrant_net(job), err)) < 0 ||
 	    (r = verify_room(job->spawner, &job->start, &plan, opgrant_net(job), err)) < 0)
@@ -325,6 +331,7 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 	struct error err = ERROR_INIT;
 
 	job->start = *start;
+	job->unconfirmed = start->provisional != 0;
 	job->state = JOB_STARTING;
 	job->audited = job->spawner->config.host.audit == AUDIT_REQUIRED;
 	loop_disarm(&job->spawner->loop, &job->timer);
@@ -337,6 +344,16 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 		job_fail(job, err.kind, "verify", "%s", err.message);
 	else
 		job_begin(job);
+}
+
+void job_confirm(struct job *job)
+{
+	job->unconfirmed = false;
+	if (!job->parked)
+		return;
+	job->parked = false;
+	loop_disarm(&job->spawner->loop, &job->timer);
+	job_begin(job);
 }
 
 void job_resume(struct job *job)
@@ -570,7 +587,7 @@ void jobs_broker_gone(struct spawner *spawner, const struct brokerlink *broker)
 
 		for (struct job *job = spawner->jobs[i]; job; job = next) {
 			next = job->next;
-			if (job->broker == broker && job->state == JOB_OPEN)
+			if (job->broker == broker && (job->state == JOB_OPEN || job->parked))
 				job_abandon(job);
 		}
 	}

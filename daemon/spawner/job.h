@@ -98,6 +98,8 @@ struct job {
 	bool exited;
 	bool over;
 	bool told;
+	bool unconfirmed;
+	bool parked;
 	bool unwanted;
 	bool failed;
 	bool timed_out;
@@ -163,6 +165,12 @@ void job_restart(struct job *job);
 
 /* Its guard has said all that there is to say. */
 void job_guarded(struct job *job);
+
+/*
+ * The plan of a provisional JOB is right. Until then nothing is made for its sake: it enters a template that
+ * is ready and has no placeholders, or is parked.
+ */
+void job_confirm(struct job *job);
 
 /* Not wanted any more: it has not been started, or not got anything of the client's. Tells nobody. */
 void job_abandon(struct job *job);

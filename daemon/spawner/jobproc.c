@@ -207,6 +207,8 @@ static void settled(struct job *job)
 {
 	bool was_prepared = job->template != NULL;
 
+	if (was_prepared)
+		templatecopy_more(job->template);
 	template_leave(job);
 	/* Without a template the leader is of today's making and still root: it has another one. */
 	if (was_prepared && job->channel_fd >= 0)
@@ -451,6 +453,7 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 {
 	struct spawner *spawner = job->spawner;
 	AUTO(native_set_deinit) struct native_set set = NATIVE_SET_INIT;
+	AUTO(auto_close) int copy_fd = -1;
 	struct inherit inherit;
 	int r = 0;
 
@@ -466,11 +469,13 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 		return error_set(err, ERR_SYSTEM, 0, "the user's guard does not run");
 	if (input->plan->net != NET_HOST)
 		(void)netpool_take(&spawner->netpool, &set);
+	copy_fd = templatecopy_take(job->template);
 	input->inherit = &inherit;
 	input->shared = job->template->mem.shared;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = spawner->user_ns_fd,
-		.mount_ns_fd = job->template->mount_ns_fd,
+		.mount_ns_fd = copy_fd >= 0 ? copy_fd : job->template->mount_ns_fd,
+		.is_copy = copy_fd >= 0,
 		.set = set,
 		.net_host = input->plan->net == NET_HOST,
 	};

@@ -44,10 +44,18 @@ struct mount_options {
  */
 int mount_build(const struct plan *plan, const struct mount_options *options, struct error *err);
 
+/* What a job has for itself: all but /proc, which shows the pid namespace of who mounts it; and /proc. */
+enum mount_part { MOUNT_AHEAD = 1 << 0, MOUNT_INSIDE = 1 << 1 };
+
 /*
- * Add this job's own mounts. The caller is in a copy of the built namespace, and in the job's pid,
- * network and ipc namespaces. Fails with ERR_SETUP_FAILED.
+ * Add a job's own mounts. The caller is in a copy of the built namespace, for MOUNT_INSIDE with
+ * MOUNT_AHEAD done and in the job's pid namespace.
+ *
+ * @parts  of enum mount_part
+ *
+ * Fails with ERR_SETUP_FAILED.
  */
-int mount_finish(const struct plan *plan, const struct mount_options *options, struct error *err);
+int mount_finish(const struct plan *plan, const struct mount_options *options, unsigned int parts,
+		 struct error *err);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "common/bwrap.h"
 #include "common/limits.h"
+#include "common/path.h"
 #include "common/scope.h"
 #include "daemon/spawner/mountapi.h"
 #include "daemon/spawner/mountwork.h"
@@ -159,7 +160,37 @@ static int cover_stage(const struct mount_work *work, struct error *err)
 	return 0;
 }
 
-int mount_finish(const struct plan *plan, const struct mount_options *options, struct error *err)
+/* Whether OP, fresh or waiting for something fresh, belongs to PARTS. */
+static bool is_part(const struct mount_work *work, const struct plan_op *op, unsigned int parts)
+{
+	bool inside = false;
+
+	for (size_t i = 0; i < work->fresh_count; i++)
+		if (work->fresh[i]->kind == PLAN_PROC &&
+		    path_covers(work->fresh[i]->path, op->path))
+			inside = true;
+	return (parts & (inside ? MOUNT_INSIDE : MOUNT_AHEAD)) != 0;
+}
+
+static int finish_parts(struct mount_work *work, unsigned int parts, struct error *err)
+{
+	const struct plan *plan = work->plan;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < plan->count && parts & MOUNT_AHEAD; i++)
+		if (plan->ops[i].kind == PLAN_DEV)
+			r = finish_pts(work, &plan->ops[i], err);
+	for (size_t i = 0; r == 0 && i < work->fresh_count; i++)
+		if (is_part(work, work->fresh[i], parts))
+			r = finish_fresh(work, work->fresh[i], err);
+	for (size_t i = 0; r == 0 && i < work->staged_count; i++)
+		if (is_part(work, work->staged[i].op, parts))
+			r = finish_staged(work, &work->staged[i], err);
+	return r == 0 && parts & MOUNT_INSIDE ? cover_stage(work, err) : r;
+}
+
+int mount_finish(const struct plan *plan, const struct mount_options *options, unsigned int parts,
+		 struct error *err)
 {
 	AUTO(mount_work_deinit) struct mount_work work = MOUNT_WORK_INIT(plan, options);
 	mode_t old_mask = umask(0);
@@ -169,15 +200,8 @@ int mount_finish(const struct plan *plan, const struct mount_options *options, s
 	work.stage_fd = open(MOUNT_STAGE_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (result == 0 && (work.root_fd < 0 || work.stage_fd < 0))
 		result = error_set(err, ERR_SETUP_FAILED, errno, "open '/' and the stage");
-	for (size_t i = 0; result == 0 && i < plan->count; i++)
-		if (plan->ops[i].kind == PLAN_DEV)
-			result = finish_pts(&work, &plan->ops[i], err);
-	for (size_t i = 0; result == 0 && i < work.fresh_count; i++)
-		result = finish_fresh(&work, work.fresh[i], err);
-	for (size_t i = 0; result == 0 && i < work.staged_count; i++)
-		result = finish_staged(&work, &work.staged[i], err);
 	if (result == 0)
-		result = cover_stage(&work, err);
+		result = finish_parts(&work, parts, err);
 	(void)umask(old_mask);
 	return result;
 }

@@ -209,6 +209,17 @@ int native_build(const struct native_input *input, struct error *err)
 	return mountapi_count(count_fd, &input->shared->mounts, err);
 }
 
+int native_copy(const struct native_input *input, int template_fd, int count_fd, struct error *err)
+{
+	struct mount_options options = mount_options_of(input);
+	int r = 0;
+
+	if (setns(template_fd, CLONE_NEWNS) < 0 || unshare(CLONE_NEWNS) < 0)
+		return error_set(err, ERR_SETUP_FAILED, errno, "copy the template");
+	r = mount_finish(input->plan, &options, MOUNT_AHEAD, err);
+	return r < 0 ? r : mountapi_count(count_fd, &input->shared->copied, err);
+}
+
 bool native_changed_meanwhile(const struct native_input *input, struct error *err)
 {
 	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
@@ -344,6 +355,7 @@ int native_enter(const struct native_input *input, const struct native_namespace
 {
 	struct mount_options options = mount_options_of(input);
 	AUTO(auto_close) int count_fd = -1;
+	size_t expected = namespaces->is_copy ? input->shared->copied : input->shared->mounts;
 	size_t mounts = 0;
 	int r = mountapi_count_begin(&count_fd, err);
 
@@ -361,12 +373,13 @@ int native_enter(const struct native_input *input, const struct native_namespace
 	r = mountapi_count(count_fd, &mounts, err);
 	if (r < 0)
 		return r;
-	if (mounts != input->shared->mounts)
+	if (mounts != expected)
 		return error_set(err, ERR_PATH_NOT_FOUND, 0, "the template has %zu mounts, not %zu",
-				 mounts, input->shared->mounts);
-	if (unshare(CLONE_NEWNS) < 0)
+				 mounts, expected);
+	if (!namespaces->is_copy && unshare(CLONE_NEWNS) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "copy the template");
 	if (input->user_ns_fd >= 0 && (r = fork_pid1(err)) < 0)
 		return r;
-	return mount_finish(input->plan, &options, err);
+	return mount_finish(input->plan, &options,
+			    namespaces->is_copy ? MOUNT_INSIDE : MOUNT_AHEAD | MOUNT_INSIDE, err);
 }

@@ -39,12 +39,13 @@ struct native_witness {
  * Shared between fsboxd's children of one template, written by the builder and by jobs before they
  * become init, never read by fsboxd: a mapping that each child inherits.
  *
- * @mounts      how many mounts the namespace has when it is ready
+ * @mounts      how many mounts the namespace has when it is ready; @copied: and its copies
  * @proc_masks  see struct mount_options; 0 until a job has found out
  * @witnesses  one for each operation of the plan, in order
  */
 struct native_shared {
 	size_t mounts;
+	size_t copied;
 	uint32_t proc_masks;
 	struct native_witness witnesses[];
 };
@@ -76,13 +77,14 @@ void native_set_deinit(struct native_set *set);
 
 /*
  * @user_ns_fd   the daemon's user namespace; -1 in system mode
- * @mount_ns_fd  the template's
+ * @mount_ns_fd  the template's, or, with @is_copy, one that native_copy() made for one job
  * @set          what was made in advance
  * @net_host     no network namespace: the host's
  */
 struct native_namespaces {
 	int user_ns_fd;
 	int mount_ns_fd;
+	bool is_copy;
 	struct native_set set;
 	bool net_host;
 };
@@ -132,6 +134,13 @@ int native_become(const struct identity *identity, struct error *err);
 int native_build(const struct native_input *input, struct error *err);
 
 /*
+ * By who made the template, whose mount namespace is TEMPLATE_FD: make a copy of it, with all that a job
+ * has for itself but /proc, and stand in that. COUNT_FD is of mountapi_count_begin(), from before the
+ * template was made. Fails with ERR_SETUP_FAILED.
+ */
+int native_copy(const struct native_input *input, int template_fd, int count_fd, struct error *err);
+
+/*
  * After native_build() failed: whether that may be because the host changed while it worked, so that
  * another try makes sense. ERR, if not NULL, then names what changed.
  */
@@ -144,7 +153,8 @@ bool native_changed_meanwhile(const struct native_input *input, struct error *er
 int native_still_valid(const struct native_input *input, struct error *err);
 
 /*
- * Enter a copy of the template with namespaces of our own and add the job's own mounts. This process
+ * Enter a copy of the template with namespaces of our own and add the job's own mounts, those that are not
+ * there yet. This process
  * has native_become()'d and is pid 1 of its pid namespace already in system mode; in user mode it
  * is not, and only the child that is returns: the process itself waits for it and exits with 0.
  *

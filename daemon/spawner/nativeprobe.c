@@ -88,7 +88,7 @@ static _Noreturn void probe_inside(const struct plan *plan, const struct identit
 	const char *stage = "mounts";
 	struct error err = ERROR_INIT;
 
-	if (mount_finish(plan, &options, &err) < 0)
+	if (mount_finish(plan, &options, MOUNT_AHEAD | MOUNT_INSIDE, &err) < 0)
 		say(say_fd, stage, &err);
 	if (prove_pin(&err) < 0)
 		say(say_fd, "pin", &err);

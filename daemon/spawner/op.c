@@ -64,6 +64,13 @@ static int op_job_abandon(const struct request *request, struct error *err)
 	return 0;
 }
 
+static int op_job_confirm(const struct request *request, struct error *err)
+{
+	(void)err;
+	job_confirm(request->job);
+	return 0;
+}
+
 static int op_job_signal(const struct request *request, struct error *err)
 {
 	return job_signal(request->job, (int)request->message->u.signal.signo, err);
@@ -230,6 +237,7 @@ static const struct op_row op_rows[OP_KIND_COUNT] = {
 	[OP_GRANT_CREATE] = { op_grant_create, OP_NEEDS_CONN, IN_NONE },
 	[OP_GRANT_LIST] = { op_grant_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 	[OP_GRANT_REVOKE] = { op_grant_revoke, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
+	[OP_JOB_CONFIRM] = { op_job_confirm, OP_TELLS_ONLY, IN(JOB_STARTING) },
 };
 
 /* Somebody else's job is as unknown as one that does not exist. */

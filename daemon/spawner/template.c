@@ -31,10 +31,11 @@ static void template_free(struct template *template)
 	loop_remove(&spawner->loop, &template->report_source);
 	loop_disarm(&spawner->loop, &template->timer);
 	reportin_deinit(&template->report);
-	auto_close(&template->go_fd);
+	templatecopy_deinit(template);
 	auto_close(&template->mount_ns_fd);
-	/* One that is not through by now hangs, or was given up. */
-	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template", 0);
+	/* One that is not through by now hangs, or was given up; one that waited for us sees that we left. */
+	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
+		   template->built ? LIMIT_TEARDOWN_MS : 0);
 	placing_let_go(&template->held);
 	templatemem_deinit(&template->mem);
 	guardlink_plan_release(template->guard);
@@ -173,9 +174,8 @@ static void become_ready(struct template *template)
 
 static void take_built(struct template *template, size_t mounts)
 {
-	struct spawner *spawner = template->spawner;
-
 	templateroom_count(template, mounts);
+	template->copies.base = mounts;
 	template->mount_ns_fd =
 		nsfd_open(template->builder.pidfd, template->builder.pid, NSFD_MOUNT);
 	if (template->mount_ns_fd < 0) {
@@ -183,11 +183,6 @@ static void take_built(struct template *template, size_t mounts)
 		return;
 	}
 	template->built = true;
-	send_go(template);
-	auto_close(&template->go_fd);
-	template->go_fd = -1;
-	stray_take(spawner, &template->builder, template->identity.uid, "builder of a template",
-		   LIMIT_TEARDOWN_MS);
 	become_ready(template);
 }
 
@@ -251,7 +246,14 @@ static void on_message(const struct report_message *report, void *arg)
 {
 	struct template *template = arg;
 
-	if (template->state != TEMPLATE_BUILDING || template->built)
+	if (template->built) {
+		if (report->kind == REPORT_BUILT)
+			templatecopy_made(template, report->u.built.mounts);
+		else
+			templatecopy_no_more(template);
+		return;
+	}
+	if (template->state != TEMPLATE_BUILDING)
 		return;
 	switch ((enum report_kind)report->kind) {
 	case REPORT_PLACEHOLDER_INTENT:
@@ -294,6 +296,7 @@ static void on_report(uint32_t events, void *arg)
 	else if (result == REPORTIN_END && !template->built)
 		template_fail_text(template, ERR_SETUP_FAILED, "the builder ended");
 	if (result == REPORTIN_GARBAGE || result == REPORTIN_END) {
+		templatecopy_no_more(template);
 		loop_remove(&template->spawner->loop, &template->report_source);
 		reportin_deinit(&template->report);
 	}
@@ -408,6 +411,7 @@ static struct template *template_new(struct templates *templates, const struct i
 	template->identity = *identity;
 	template->mount_ns_fd = -1;
 	template->go_fd = -1;
+	template->copies = (struct templatecopies)TEMPLATECOPIES_INIT;
 	template->builder = (struct child)CHILD_INIT;
 	template->report = (struct reportin)REPORTIN_INIT;
 	template->report_source = (struct loop_source)LOOP_SOURCE_INIT;

@@ -7,7 +7,7 @@
  * peer, entered by every job of that plan.
  *
  *	building  the builder runs; jobs wait for it
- *	ready     the namespace is held, by descriptor alone
+ *	ready     the namespace is held by descriptor; the builder makes copies of it
  *
  * A template is dropped when nobody used it for a minute, when there are too many mounts in all (those below
  * a bound tree come with it and count), when the host's mounts changed, when a job found that the host looks different, or when its placeholders went.
@@ -24,6 +24,7 @@
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/loop.h"
 #include "daemon/spawner/reportin.h"
+#include "daemon/spawner/templatecopy.h"
 #include "daemon/spawner/templatemem.h"
 
 struct guard_plan;
@@ -70,6 +71,7 @@ struct template
 	int go_fd;
 	struct loop_source report_source;
 	struct loop_timer timer;
+	struct templatecopies copies;
 
 	struct template *next; /* templates.first: most recently used first */
 };

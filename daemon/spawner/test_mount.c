@@ -119,7 +119,7 @@ static int try_to_look(const struct world *world, int (*look)(const struct world
 		if (!enter_namespaces(&options))
 			_exit(CANNOT_UNSHARE);
 		if (mount_build(&world->plan, &options, &err) < 0 ||
-		    mount_finish(&world->plan, &options, &err) < 0) {
+		    mount_finish(&world->plan, &options, MOUNT_AHEAD | MOUNT_INSIDE, &err) < 0) {
 			fprintf(stderr, "%s\n", err.message);
 			_exit(FAILED);
 		}

@@ -31,6 +31,7 @@ size_t op_message_size(enum op_kind kind)
 	case OP_CONN_CLOSED:
 	case OP_JOB_OPEN:
 	case OP_JOB_ABANDON:
+	case OP_JOB_CONFIRM:
 	case OP_JOB_LIST:
 	case OP_STATUS:
 	case OP_JOB_FIND:

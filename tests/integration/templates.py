@@ -1,33 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeing what fsboxd has prepared: the mount namespaces that it holds."""
-
-import contextlib
-import fcntl
-import os
-import struct
+"""Seeing what fsboxd has prepared: templates, each of which has a builder that makes copies of it."""
 
 import lib
 from lib import equal, succeeds
 
-NS_GET_MNTNS_ID = 0x8008B705  # Linux 6.11; inode numbers of namespaces are used again
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
 
 
 def templates(daemon):
-    """The mount namespaces that fsboxd holds: one for each template."""
-    found = set()
-    place = f"/proc/{daemon.process.pid}/fd"
-    for number in os.listdir(place):
-        with contextlib.suppress(FileNotFoundError):
-            if not os.readlink(f"{place}/{number}").startswith("mnt:["):
-                continue
-            fd = os.open(f"{place}/{number}", os.O_RDONLY)
-            try:
-                found.add(struct.unpack("Q", fcntl.ioctl(fd, NS_GET_MNTNS_ID, bytes(8)))[0])
-            except OSError as error:
-                raise lib.Skip(f"mount namespaces have no numbers here: {error}") from None
-            finally:
-                os.close(fd)
-    return found
+    """Their builders."""
+    return {pid for pid in lib.processes("fsbox-builder") if parent_of(pid) == daemon.process.pid}
 
 
 def spawn_in_template(daemon, script, *options, cwd):

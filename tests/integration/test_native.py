@@ -429,16 +429,14 @@ def nothing_is_left_of_many_jobs_and_templates(daemon):
     daemon.user.write(f"{place}/f", "")
     succeeds(daemon.sh("true", cwd=place))
     time.sleep(1.5)  # the pool is full again, collected channels are closed
-    # A template is its mount namespace and the plan that its guard may be told again.
-    def others():
-        return lib.descriptors(daemon.process.pid) - 2 * len(templates(daemon))
-    before = others(), len(templates(daemon))
+    before = lib.descriptors_but_of_templates(daemon.process.pid), len(templates(daemon))
     for n in range(20):
         daemon.user.shell("echo x >n; mv n f", cwd=place)
         succeeds(daemon.sh("true", "--deny", f"{place}/f", cwd=place))
         status_is(daemon.spawn("--deny", f"{place}/f", "--", f"/nonexistent{n}", cwd=place), 127)
     wait_for(lambda: not daemon.jobs(), 10, "the end of the jobs")
-    wait_for(lambda: others() <= before[0], 10, "descriptors to go")
+    wait_for(lambda: lib.descriptors_but_of_templates(daemon.process.pid) <= before[0], 10,
+             "descriptors to go")
     if len(templates(daemon)) > before[1] + 1:
         raise AssertionError(f"templates: {templates(daemon)}, {before[1]} before")
     wait_for(lambda: not lib.processes("fsbox-init"), 5, "every pid 1 to go")

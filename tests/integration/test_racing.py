@@ -159,7 +159,7 @@ def racing_clients_get_nothing_that_is_not_theirs(daemon):
     rules = [prepare(daemon, place) for place in places]
     succeeds(daemon.sh("true", cwd=places[0]))
     time.sleep(1.5)
-    before = lib.descriptors(daemon.process.pid), mounts()
+    before = lib.descriptors_but_of_templates(daemon.process.pid), mounts()
     swappers = [start_swapper(daemon.user, place, targets) for place in places]
     end = time.monotonic() + SECONDS
     spawners = []
@@ -195,13 +195,8 @@ def racing_clients_get_nothing_that_is_not_theirs(daemon):
     for place in places:
         wait_for(lambda at=place: not os.path.lexists(f"{at}/absent"), 10, "placeholders to go")
     succeeds(daemon.sh("true", cwd=places[0]))
-    # Each template that is still kept is one descriptor.
-    held = sum(os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}").startswith("mnt:")
-               for fd in os.listdir(f"/proc/{daemon.process.pid}/fd")
-               if os.path.lexists(f"/proc/{daemon.process.pid}/fd/{fd}"))
-    wait_for(lambda: lib.descriptors(daemon.process.pid) - held <= before[0], 10,
-             f"descriptors to go; {lib.descriptors(daemon.process.pid)} now, {before[0]} before, "
-             f"{held} templates")
+    wait_for(lambda: lib.descriptors_but_of_templates(daemon.process.pid) <= before[0], 10,
+             f"descriptors to go; {before[0]} before")
 
 
 lib.main()
