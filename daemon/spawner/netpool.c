@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/scope.h"
@@ -164,9 +165,14 @@ static void start_maker(struct netpool *pool)
 void netpool_init(struct netpool *pool, struct loop *loop, struct children *children, size_t wanted,
 		  int user_ns_fd)
 {
+	struct rlimit nofile;
+
 	pool->loop = loop;
 	pool->children = children;
 	pool->wanted = wanted < NETPOOL_MAX ? wanted : NETPOOL_MAX;
+	/* Four descriptors each: not more than a quarter of what this process may have. */
+	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0 && nofile.rlim_cur / 16 < pool->wanted)
+		pool->wanted = nofile.rlim_cur / 16;
 	pool->user_ns_fd = user_ns_fd;
 	if (pool->wanted > 0)
 		start_maker(pool);

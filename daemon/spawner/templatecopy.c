@@ -26,7 +26,8 @@ static void count_mounts(struct template *template)
 	const struct templatecopies *copies = &template->copies;
 	size_t held = copies->count + (copies->standing_fd >= 0);
 
-	templateroom_count(template, copies->base + held * copies->each);
+	if (template->state != TEMPLATE_DROPPED) /* then it does not count at all */
+		templateroom_count(template, copies->base + held * copies->each);
 }
 
 void templatecopy_more(struct template *template)
@@ -76,6 +77,7 @@ void templatecopy_no_more(struct template *template)
 	copies->standing_fd = -1;
 	auto_close(&template->go_fd);
 	template->go_fd = -1;
+	count_mounts(template);
 }
 
 void templatecopy_deinit(struct template *template)

@@ -70,6 +70,29 @@ static void exit_status_arrives(void **state)
 	assert_int_equal(fd_count(), fds);
 }
 
+static void on_term(int signo)
+{
+	(void)signo;
+}
+
+static void nothing_is_ignored_or_blocked_from_the_start(void **state)
+{
+	sigset_t all;
+	sigset_t now;
+
+	(void)state;
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGTERM, SIG_IGN);
+	child_reset_signals();
+	assert_true(signal(SIGHUP, SIG_DFL) == SIG_DFL);
+	assert_true(signal(SIGTERM, SIG_DFL) == SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, NULL, &now);
+	for (int signo = 1; signo < NSIG; signo++)
+		assert_int_not_equal(sigismember(&now, signo), 1);
+}
+
 static void signals_are_as_at_birth(void **state)
 {
 	struct children children = { 0 };
@@ -81,12 +104,14 @@ static void signals_are_as_at_birth(void **state)
 	ended_count = 0;
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before);
-	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGTERM, on_term);
+	(void)signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(child_start(&children, &child, wait_for_signal, NULL, on_exit_of_child,
 				     &ended_count, NULL),
 			 0);
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	(void)signal(SIGTERM, SIG_DFL);
+	assert_true(signal(SIGTERM, SIG_DFL) == on_term);
+	assert_true(signal(SIGPIPE, SIG_DFL) == SIG_IGN);
 	for (int i = 0; i < 50 && ended_count == 0; i++) {
 		(void)usleep(20000);
 		child_signal(&child, SIGTERM);
@@ -206,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exit_status_arrives),
+		cmocka_unit_test(nothing_is_ignored_or_blocked_from_the_start),
 		cmocka_unit_test(signals_are_as_at_birth),
 		cmocka_unit_test(moved_and_forgotten),
 		cmocka_unit_test(pidfds_say_whether_a_process_lives),

@@ -8,7 +8,7 @@ import time
 
 import lib
 from lib import User, case, contains, equal, lacks, project, status_is, succeeds, wait_for
-from templates import hurried, rebuilds, reuses, templates
+from templates import hurried, parent_of, rebuilds, reuses, templates
 
 MODES = ("system", "user", "root")
 SHIM = os.path.join(lib.BUILD, "tests/integration/libold_kernel.so")
@@ -415,12 +415,6 @@ def old_kernels_in_user_mode():
 
 
 # ---- nothing is left ----------------------------------------------------------------------------
-
-
-def parent_of(pid):
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return int(file.read().rpartition(")")[2].split()[1])
-    return 0
 
 
 @case(*MODES)
