@@ -96,7 +96,7 @@ enum op_kind {
 	OP_CONN_CLOSED,  /* conn: forget this connection */
 	OP_JOB_OPEN,     /* conn: answered by LINK_JOB_OPENED or LINK_ERROR with the same seq */
 	OP_JOB_START,    /* answered by LINK_JOB_UP, then LINK_JOB_ENDED; or LINK_JOB_FAILED */
-	OP_JOB_ABANDON,  /* an opened job will not be started */
+	OP_JOB_ABANDON,  /* a job that is open or provisional will not be started */
 	OP_JOB_SIGNAL,   /* answered by LINK_DONE or LINK_ERROR */
 	OP_JOB_LIST,     /* answered by any number of LINK_JOB_ENTRY, then LINK_DONE */
 	OP_STATUS,       /* answered by LINK_STATUS */
@@ -105,16 +105,7 @@ enum op_kind {
 	OP_GRANT_CREATE, /* answered by LINK_GRANT */
 	OP_GRANT_LIST,   /* answered by any number of LINK_GRANT_ENTRY, then LINK_DONE */
 	OP_GRANT_REVOKE, /* answered by LINK_DONE */
-	OP_READY = 1,   /* the broker serves */
-	OP_CONN_CLOSED, /* conn: forget this connection */
-	OP_JOB_OPEN,    /* conn: answered by LINK_JOB_OPENED or LINK_ERROR with the same seq */
-	OP_JOB_START,   /* answered by LINK_JOB_UP, then LINK_JOB_ENDED; or LINK_JOB_FAILED */
-	OP_JOB_ABANDON, /* a job that is open or provisional will not be started */
-	OP_JOB_SIGNAL,  /* answered by LINK_DONE or LINK_ERROR */
-	OP_JOB_LIST,    /* answered by any number of LINK_JOB_ENTRY, then LINK_DONE */
-	OP_STATUS,      /* answered by LINK_STATUS */
-	OP_JOB_FIND,    /* a job that another broker started: LINK_JOB_FOUND, or LINK_ERROR */
-	OP_JOB_CONFIRM, /* a provisional job's plan is right */
+	OP_JOB_CONFIRM,  /* a provisional job's plan is right */
 	OP_KIND_COUNT,
 };
 
