@@ -21,7 +21,7 @@ SUITES = ["unit", "golden", "fuzz", "lint", "integration", "root"]
 SANITIZED = {"unit", "golden", "fuzz"}
 
 # Integration tests that run against both builds: whoever feeds garbage to a role wants its sanitizers.
-HOSTILE = ["bad_input", "egress", "hostile_client", "hostile_broker", "broker_jobs", "broker_wire"]
+HOSTILE = ["bad_input", "egress", "hostile_client", "hostile_broker", "broker_jobs", "broker_wire", "netproxy"]
 MUST_WORK = os.environ.get("FSBOX_MUST_WORK", "") not in ("", "0")
 
 ORDINARY_UID = 61599  # nobody's
