@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is held: by a thousand jobs, after them, and while nothing happens."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -145,9 +146,12 @@ def measure_many(report, daemon, mode, quick):
     def left():
         return footprint(place) - before
 
-    lib.wait_for(lambda: not left(), 10, "placeholders to go") if left() else None
+    with contextlib.suppress(AssertionError):
+        lib.wait_for(lambda: not left(), 30, "placeholders to go")
+    all_took = time.monotonic() - begin
     report.row(mode, f"{count:,} jobs at once, left after them", len(left()), "objects",
-               f"processes, mounts, files; gone in {took:.1f} s", at_most=0)
+               f"processes gone in {took:.1f} s, placeholders in {all_took:.1f} s "
+               + " ".join(sorted(left())[:5]), at_most=0)
 
 
 # ---- nothing happens -----------------------------------------------------------------------
