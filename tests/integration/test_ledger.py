@@ -148,6 +148,26 @@ def r26_what_is_the_users_stays_after_a_kill(daemon):
             raise AssertionError(f"{name} is not among {left}")
 
 
+@case(*MODES)
+def r26_b49_a_job_that_runs_on_keeps_its_placeholders(daemon):
+    place = project(daemon, "kept")
+    client, pid = begin(daemon, place, "--deny", f"{place}/.agents", "--deny", f"{place}/a/b",
+                        "--detach", script="echo up; read x; sleep 600")
+    end(client)
+    for kill in (kill_daemon, lambda which: which.stop()):
+        kill(daemon)
+        restart(daemon)
+        equal([job["pid"] for job in daemon.jobs()], [pid])
+        time.sleep(0.3)
+        equal(sorted(os.listdir(place)), [".agents", "a"])
+        # Others share them as before.
+        succeeds(daemon.sh("! mkdir .agents/x && ! mkdir -p a/b/c", "--deny", f"{place}/.agents",
+                           "--deny", f"{place}/a/b", cwd=place))
+        equal(sorted(os.listdir(place)), [".agents", "a"])
+    kill_job(pid)
+    gone(place)
+
+
 # ---- a ledger that somebody wrote -------------------------------------------------------------
 
 
