@@ -119,6 +119,7 @@ static bool serve_one(struct channel *channel, struct message *message)
 		method_result_deinit(METHOD_WHY, &result);
 		return true;
 	case METHOD_STATUS:
+	case METHOD_LEDGER:
 		return true; /* never answered */
 	case METHOD_NONE:
 	case METHOD_INSPECT:

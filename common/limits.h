@@ -98,6 +98,9 @@
 /* One prepared tree, with what lies below its binds: as much as fsboxd.conf can allow all together. */
 #define LIMIT_TEMPLATE_MOUNTS 1000000
 
+/* Entries of the ledger in one answer: 4 KB each. */
+#define LIMIT_LEDGER_SHOWN 256
+
 /* Rules whose mounts are being prepared for one user: two of the largest policies; 0.4 KB each. */
 #define LIMIT_BUILDING_OPERATIONS_PER_UID 200000 /* two plans of LIMIT_RULES */
 

@@ -37,6 +37,8 @@ static const struct ctl_option policy_options[] = {
 	{ "--ro", 0, OPTION_PATH_LIST, FIELD_OF(ro), "PATH", "may be read inside" },
 	{ "--deny", 0, OPTION_PATH_LIST, FIELD_OF(deny), "PATH",
 	  "neither read nor written inside, whether it exists or not" },
+	{ "--absent", 0, OPTION_CHOICE, FIELD_OF(absent), "placeholder|watch|report|ignore",
+	  "what becomes of --deny where there is nothing; default: the configuration's" },
 	{ "--cwd", 0, OPTION_PATH, FIELD_OF(cwd), "DIR",
 	  "working directory; default: the current one" },
 	{ "--allow-home", 0, OPTION_FLAG, FIELD_OF(allow_home), NULL,
@@ -103,6 +105,11 @@ static const struct ctl_option grant_options[] = {
 	  "what standard output may be" },
 	{ "--stderr", 0, OPTION_TEXT_LIST, FIELD_OF(stderr_kinds), "KIND",
 	  "what standard error may be" },
+};
+
+static const struct ctl_option doctor_options[] = {
+	{ "--repair", 0, OPTION_FLAG, FIELD_OF(repair), NULL,
+	  "try again to remove placeholders that jobs left behind" },
 };
 
 static const struct ctl_option wait_options[] = {
@@ -284,8 +291,10 @@ static const struct ctl_command commands[] = {
 	  command_completion },
 	{ "doctor", NULL, "", "check step by step what fsbox needs",
 	  "Each line is ok, warn or fail; the latter two come with what to do about it. The status "
-	  "is 1 when something fails.\n",
-	  doctor_examples, NO_OPTIONS, NO_OPTIONS, false, 0, 0, WORD_NONE, command_doctor },
+	  "is 1 when something fails. What is said about placeholders is about yours; with --all about "
+	  "everybody's.\n",
+	  doctor_examples, OPTIONS(doctor_options), OPTIONS(ps_options), false, 0, 0, WORD_NONE,
+	  command_doctor },
 	{ "events", NULL, "", "show what was recorded",
 	  "Jobs that began, ended or were refused, grants, decisions of the proxy: your own; an "
 	  "administrator may ask for everybody's. With --json each line is one event as in "

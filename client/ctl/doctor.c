@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/autostart.h"
@@ -20,6 +21,9 @@
 #include "proto/json/json.h"
 
 #define GROUP "fsbox"
+
+/* Tenths of a second that the removal of placeholders may take. */
+#define LEDGER_ROUNDS 60
 
 struct check *doctor_add(struct doctor *doctor, const char *name)
 {
@@ -281,6 +285,99 @@ static int print_json(const struct ctl *ctl, const struct doctor *doctor, int st
 	return output_json(ctl, stdout, &writer, &out, status);
 }
 
+/* What is at one place, for people. */
+static void describe_placeholder(char *text, size_t size, const struct msg_placeholder *what)
+{
+	(void)snprintf(text, size, "%s (user %" PRIu32 ", %s)", what->path, what->uid,
+		       what->jobs > 0 ? "a job stands on it"
+		       : what->left   ? "could not be removed"
+				      : "being removed");
+}
+
+static void judge_ledger(const struct ledger_result *ledger, struct check *check)
+{
+	const struct msg_placeholder *left = NULL;
+	size_t count = 0;
+	char place[200];
+
+	for (size_t i = 0; i < ledger->placeholders.count; i++) {
+		const struct msg_placeholder *at = &ledger->placeholders.items[i];
+
+		if (at->jobs == 0 && at->left) {
+			left = left ? left : at;
+			count++;
+		}
+	}
+	check->finding = FINDING_OK;
+	(void)snprintf(check->detail, sizeof(check->detail), "%" PRIu32 " on the host",
+		       ledger->entries);
+	if (ledger->damaged > 0) {
+		check->finding = FINDING_WARN;
+		(void)snprintf(check->detail, sizeof(check->detail),
+			       "%" PRIu32 " lines of the ledger were damaged when fsboxd started",
+			       ledger->damaged);
+		(void)snprintf(
+			check->fix, sizeof(check->fix),
+			"look at ledger.damaged in the daemon's state directory, then remove it");
+	}
+	if (count > 0) {
+		check->finding = FINDING_WARN;
+		describe_placeholder(place, sizeof(place), left);
+		(void)snprintf(check->detail, sizeof(check->detail), "%zu left behind: %s", count,
+			       place);
+		(void)snprintf(check->fix, sizeof(check->fix),
+			       "mount the file system it is on, or see what is in the way; then "
+			       "fsboxctl doctor --repair");
+	}
+	if (ledger->unwritable) {
+		check->finding = FINDING_WARN;
+		(void)snprintf(check->detail, sizeof(check->detail), "%.200s", ledger->unwritable);
+		(void)snprintf(
+			check->fix, sizeof(check->fix),
+			"make room in the daemon's state directory; until then jobs that need "
+			"placeholders are refused");
+	}
+}
+
+/* Whether something is still being tried. */
+static bool is_under_way(const struct ledger_result *ledger)
+{
+	for (size_t i = 0; i < ledger->placeholders.count; i++)
+		if (ledger->placeholders.items[i].jobs == 0 && !ledger->placeholders.items[i].left)
+			return true;
+	return false;
+}
+
+/* Placeholders and their ledger; with --repair what is left over is tried again first. */
+static void check_ledger(struct ctl *ctl, struct check *check)
+{
+	union method_params params = { .ledger = { .all = ctl->args.all,
+						   .repair = ctl->args.repair } };
+	const struct timespec pause = { .tv_nsec = 100000000 };
+
+	for (int round = 0; round < LEDGER_ROUNDS; round++) {
+		struct conn_event *event = NULL;
+		struct fsbox_error err;
+		bool again = false;
+
+		if (conn_request(fsbox_conn(ctl->box), METHOD_LEDGER, &params, &event, &err) < 0) {
+			check->finding = FINDING_FAIL;
+			(void)snprintf(check->detail, sizeof(check->detail), "%.200s (%s)",
+				       err.message, err.kind);
+			(void)snprintf(check->fix, sizeof(check->fix), "%.380s", err.hint);
+			return;
+		}
+		again = params.ledger.repair || is_under_way(&event->result.ledger);
+		check->fix[0] = '\0';
+		judge_ledger(&event->result.ledger, check);
+		(void)conn_event_free(event);
+		if (!again || !ctl->args.repair)
+			return;
+		params.ledger.repair = false;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
 int command_doctor(struct ctl *ctl)
 {
 	struct doctor doctor = { .count = 0 };
@@ -292,6 +389,7 @@ int command_doctor(struct ctl *ctl)
 	check_daemon(ctl, doctor_add(&doctor, "daemon"));
 	if (ctl->box) {
 		check_engines(ctl, &doctor);
+		check_ledger(ctl, doctor_add(&doctor, "placeholders"));
 		check_spawn(ctl, doctor_add(&doctor, "sandbox"));
 	}
 

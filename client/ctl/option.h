@@ -43,6 +43,7 @@ struct ctl_args {
 	struct ctl_list ro;
 	struct ctl_list deny;
 	struct ctl_list socket_allow;
+	const char *absent;
 	const char *cwd;
 	const char *net;
 	struct ctl_list allow_hosts;
@@ -79,6 +80,9 @@ struct ctl_args {
 	struct ctl_list stdin_kinds;
 	struct ctl_list stdout_kinds;
 	struct ctl_list stderr_kinds;
+
+	/* doctor */
+	bool repair;
 
 	/* policy compile */
 	const char *platform;

@@ -77,6 +77,7 @@ static int fill_rules(struct request *request, const struct ctl_args *args, stru
 			request->rules[count++] = (struct fsbox_rule){
 				.path = lists[i].list->items[j],
 				.access = lists[i].access,
+				.absent = lists[i].access == FSBOX_DENY ? args->absent : NULL,
 			};
 	request->spawn.rules = request->rules;
 	request->spawn.rule_count = count;

@@ -10,6 +10,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/client.h"
 #include "daemon/broker/grantreq.h"
+#include "daemon/broker/leftovers.h"
 #include "daemon/broker/policyreq.h"
 #include "daemon/broker/spawn.h"
 #include "daemon/broker/spawnfacts.h"
@@ -415,6 +416,7 @@ static const struct {
 	[METHOD_GRANT_CREATE] = { METHOD_GRANT_CREATE, CLIENT_READY, grantreq_create },
 	[METHOD_GRANT_LIST] = { METHOD_GRANT_LIST, CLIENT_READY, grantreq_list },
 	[METHOD_GRANT_REVOKE] = { METHOD_GRANT_REVOKE, CLIENT_READY, grantreq_revoke },
+	[METHOD_LEDGER] = { METHOD_LEDGER, CLIENT_READY, leftovers_begin },
 };
 
 int handler_check(const struct client *client, enum method method, struct error *err)

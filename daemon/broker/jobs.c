@@ -501,6 +501,8 @@ void jobs_on_link(struct broker *broker, const struct link_message *message)
 	case LINK_EVENTS:
 	case LINK_GRANT:
 	case LINK_GRANT_ENTRY:
+	case LINK_LEDGER_ENTRY:
+	case LINK_LEDGER:
 	case LINK_KIND_COUNT:
 		break;
 	}

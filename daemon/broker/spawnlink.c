@@ -168,7 +168,7 @@ static void go_down(struct spawnlink *link, const struct error *why)
 
 static bool is_last_answer(enum link_kind kind)
 {
-	return kind != LINK_JOB_ENTRY && kind != LINK_GRANT_ENTRY;
+	return kind != LINK_JOB_ENTRY && kind != LINK_GRANT_ENTRY && kind != LINK_LEDGER_ENTRY;
 }
 
 static int dispatch_answer(struct spawnlink *link, const struct link_message *message,
@@ -217,6 +217,8 @@ static int dispatch(struct spawnlink *link, const struct link_message *message,
 	case LINK_EVENTS:
 	case LINK_GRANT:
 	case LINK_GRANT_ENTRY:
+	case LINK_LEDGER_ENTRY:
+	case LINK_LEDGER:
 		return dispatch_answer(link, message, fds, err);
 	case LINK_CONFIG:
 	case LINK_KIND_COUNT:

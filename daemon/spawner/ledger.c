@@ -13,6 +13,7 @@
 #include "daemon/spawner/ledgerfile.h"
 #include "daemon/spawner/ledgerline.h"
 #include "daemon/spawner/ledgertable.h"
+#include "daemon/spawner/unshared.h"
 
 /* A file beyond this, and many times what is worth keeping, is written anew at once. */
 #define FILE_SPARE_BYTES (4 << 20)
@@ -180,7 +181,8 @@ static int replay(struct ledger *ledger, struct error *err)
 
 int ledger_open(struct ledger **ret_ledger, const char *dir, uid_t uid, struct error *err)
 {
-	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	/* With the last line written, which is of one user. */
+	struct ledger *ledger = unshared_new(sizeof(*ledger), false);
 	struct error why = ERROR_INIT;
 	int r = 0;
 
@@ -206,7 +208,7 @@ struct ledger *ledger_free(struct ledger *ledger)
 		return NULL;
 	ledger_file_close(&ledger->file);
 	ledger_table_deinit(&ledger->table);
-	free(ledger);
+	unshared_free(ledger, sizeof(*ledger));
 	return NULL;
 }
 
@@ -500,7 +502,7 @@ int ledger_take(struct ledger *ledger, uid_t uid, bool again, size_t most,
 		return 0;
 	qsort(found, count, sizeof(struct ledger_entry *), compare_deepest_first);
 	count = count < most ? count : most;
-	taken = calloc(count, sizeof(*taken));
+	taken = unshared_new(count * sizeof(*taken), false);
 	if (!taken)
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	for (size_t i = 0; i < count; i++) {
@@ -511,6 +513,11 @@ int ledger_take(struct ledger *ledger, uid_t uid, bool again, size_t most,
 	*ret_taken = taken;
 	*ret_count = count;
 	return 0;
+}
+
+void ledger_taken_free(struct placeholder *taken, size_t count)
+{
+	unshared_free(taken, count * sizeof(*taken));
 }
 
 void ledger_settled(struct ledger *ledger, uid_t uid, const char *path, bool gone)

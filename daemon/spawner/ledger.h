@@ -102,13 +102,15 @@ size_t ledger_unneeded(const struct ledger *ledger, uid_t uid, bool again);
 bool ledger_next_unneeded(const struct ledger *ledger, size_t *from, bool again, uid_t *ret_uid);
 
 /*
- * Some of it, all of one identity, deepest first, at most MOST, in an array on the heap that the caller
- * frees; count 0: there is none. It is busy until ledger_settled() was called for each. Fails with
- * ERR_NOMEM.
+ * Some of it, all of one identity, deepest first, at most MOST; count 0: there is none. It is busy until
+ * ledger_settled() was called for each. The array is to be freed by ledger_taken_free(), and lent to the child
+ * that is to see it (unshared.h). Fails with ERR_NOMEM.
  */
 int ledger_take(struct ledger *ledger, uid_t uid, bool again, size_t most,
 		struct identity *ret_identity, struct placeholder **ret_taken, size_t *ret_count,
 		struct error *err);
+
+void ledger_taken_free(struct placeholder *taken, size_t count); /* NULL is fine */
 
 /* How that went. @gone: it is not there any more, or not ours; else it is kept to be tried again. */
 void ledger_settled(struct ledger *ledger, uid_t uid, const char *path, bool gone);

@@ -215,6 +215,46 @@ static int op_grant_revoke(const struct request *request, struct error *err)
 	return opgrant_revoke(request->link, request->conn, request->message, err);
 }
 
+/* What the ledger knows of the user's placeholders, or of everybody's; what is left over is tried again. */
+static int op_ledger(const struct request *request, struct error *err)
+{
+	struct spawner *spawner = request->link->spawner;
+	const struct ledger_replay *replay = ledger_replayed(spawner->ledger);
+	const struct op_ledger *asked = &request->message->u.ledger;
+	uid_t uid = request->link->identity.uid;
+	uint32_t entries = 0;
+	struct link_message message;
+
+	if (asked->all && !request->conn->admin)
+		return error_set(err, ERR_NOT_AUTHORIZED, 0,
+				 "everybody's placeholders are for administrators");
+	if (asked->repair && asked->all)
+		sweep_others(spawner, (uid_t)-1, true);
+	else if (asked->repair)
+		sweep_start(spawner, 0, uid, true, NULL, NULL);
+	for (size_t i = 0; i < ledger_count(spawner->ledger); i++) {
+		struct ledger_view view = ledger_view(spawner->ledger, i);
+		struct link_ledger_entry *entry = &message.u.placeholder;
+
+		if ((view.uid != uid && !asked->all) || entries++ >= LIMIT_LEDGER_SHOWN)
+			continue;
+		link_message_init(&message, LINK_LEDGER_ENTRY, request->message->seq, 0, 0);
+		entry->uid = view.uid;
+		entry->made = view.made;
+		entry->kept = view.kept;
+		entry->jobs = (uint32_t)view.jobs;
+		(void)snprintf(entry->path, sizeof(entry->path), "%s", view.path);
+		brokerlink_send_take(request->link, &message, NULL, 0);
+	}
+	link_message_init(&message, LINK_LEDGER, request->message->seq, 0, 0);
+	message.u.ledger.entries = entries;
+	message.u.ledger.replayed = (uint32_t)replay->entries;
+	message.u.ledger.damaged = (uint32_t)replay->damaged;
+	memcpy(message.u.ledger.why, replay->why, sizeof(message.u.ledger.why));
+	brokerlink_send_take(request->link, &message, NULL, 0);
+	return 0;
+}
+
 /* @states  the job must be in one of them; IN_NONE: the operation names no job */
 struct op_row {
 	op_fn *fn;
@@ -238,6 +278,7 @@ static const struct op_row op_rows[OP_KIND_COUNT] = {
 	[OP_GRANT_LIST] = { op_grant_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 	[OP_GRANT_REVOKE] = { op_grant_revoke, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 	[OP_JOB_CONFIRM] = { op_job_confirm, OP_TELLS_ONLY, IN(JOB_STARTING) },
+	[OP_LEDGER] = { op_ledger, OP_NEEDS_CONN, IN_NONE },
 };
 
 /* Somebody else's job is as unknown as one that does not exist. */

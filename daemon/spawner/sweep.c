@@ -13,6 +13,7 @@
 #include "daemon/spawner/placing.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
+#include "daemon/spawner/unshared.h"
 
 /* As many as one child removes: its verdicts, a byte each, must fit a pipe that nobody reads meanwhile. */
 #define BATCH 512
@@ -24,7 +25,7 @@
 
 /*
  * @left     how many of those that were unneeded at the start are still to be tried
- * @taken    what the child removes now; heap
+ * @taken    what the child removes now; the ledger's
  * @said_fd  reading end of the child's pipe
  */
 struct sweep {
@@ -97,7 +98,7 @@ static void settle(struct sweep *sweep)
 			record_left(sweep, path);
 		ledger_settled(ledger, sweep->uid, path, !kept);
 	}
-	free(sweep->taken);
+	ledger_taken_free(sweep->taken, sweep->count);
 	sweep->taken = NULL;
 }
 
@@ -128,6 +129,7 @@ static int start_child(struct sweep *sweep, struct error *err)
 	AUTO(auto_close) int said_fd = -1;
 	AUTO(auto_close) int say_fd = -1;
 	struct sweep_birth birth = { .sweep = sweep };
+	const size_t bytes = sweep->count * sizeof(*sweep->taken);
 	int ends[2];
 	int r = 0;
 
@@ -136,8 +138,13 @@ static int start_child(struct sweep *sweep, struct error *err)
 	said_fd = ends[0];
 	say_fd = ends[1];
 	birth.say_fd = say_fd;
+	/* Only this child is to see whose paths these are. */
+	if (!unshared_lend(sweep->taken, bytes, true))
+		return error_set(err, ERR_SYSTEM, errno, "lend a list");
 	r = child_start(&sweep->spawner->children, &sweep->child, sweep_main, &birth, on_child_exit,
 			sweep, err);
+	if (!unshared_lend(sweep->taken, bytes, false) && r == 0)
+		r = error_set(err, ERR_SYSTEM, errno, "take back a list");
 	if (r < 0)
 		return r;
 	sweep->said_fd = steal_fd(&said_fd);

@@ -121,7 +121,7 @@ static int share(struct ledger *ledger, uint64_t job, const char *path)
 static const char *sweep_as(struct ledger *ledger, uid_t uid)
 {
 	static char text[3 * LIMIT_PATH_BYTES];
-	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct placeholder *taken = NULL;
 	struct identity identity;
 	size_t count = 0;
 
@@ -134,6 +134,7 @@ static const char *sweep_as(struct ledger *ledger, uid_t uid)
 	}
 	for (size_t i = 0; i < count; i++)
 		ledger_settled(ledger, uid, taken[i].what.path, true);
+	ledger_taken_free(taken, count);
 	return text;
 }
 
@@ -145,7 +146,7 @@ static const char *release(struct ledger *ledger, uint64_t job)
 
 static void R26_intent_made_release(void **state)
 {
-	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct placeholder *taken = NULL;
 	struct ledger *ledger = open_ledger();
 	struct identity identity;
 	size_t count = 0;
@@ -168,6 +169,7 @@ static void R26_intent_made_release(void **state)
 	assert_int_equal(taken[0].what.parent.ino, 2);
 	assert_int_equal(taken[0].since_sec, 0);
 	assert_int_equal(identity.gid, UID);
+	ledger_taken_free(taken, count);
 	assert_int_equal(ledger_unneeded(ledger, UID, false), 0);
 	assert_string_equal(sweep_as(ledger, UID), "");
 	ledger_settled(ledger, UID, "/w/a/b", true);
@@ -244,7 +246,7 @@ static void unannounced_is_refused(void **state)
 
 static void R26_an_intent_alone_has_its_time(void **state)
 {
-	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct placeholder *taken = NULL;
 	struct ledger *ledger = open_ledger();
 	struct identity identity;
 	size_t count = 0;
@@ -260,6 +262,7 @@ static void R26_an_intent_alone_has_its_time(void **state)
 	assert_int_equal(taken[0].what.node.ino, 0);
 	assert_int_equal(taken[0].what.parent.ino, 2);
 	assert_true(taken[0].since_sec > 1600000000);
+	ledger_taken_free(taken, count);
 	ledger_settled(ledger, UID, "/w/a", true);
 
 	/* Skipped: nothing was made, nothing is to be removed; a successor knows it too. */
@@ -274,7 +277,7 @@ static void R26_an_intent_alone_has_its_time(void **state)
 
 static void two_jobs_race_for_one_path(void **state)
 {
-	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct placeholder *taken = NULL;
 	struct ledger *ledger = open_ledger();
 	struct identity identity;
 	size_t count = 0;
@@ -306,6 +309,7 @@ static void two_jobs_race_for_one_path(void **state)
 	assert_int_equal(count, 1);
 	assert_int_equal(taken[0].what.node.ino, 10);
 	assert_true(taken[0].since_sec > 1600000000);
+	ledger_taken_free(taken, count);
 	ledger_settled(ledger, UID, "/w/a", true);
 
 	make(ledger, 1, "/w/a", 10);
@@ -319,7 +323,7 @@ static void two_jobs_race_for_one_path(void **state)
 /* What a child is removing, nobody comes to stand on. */
 static void B13_what_is_being_removed_is_busy(void **state)
 {
-	AUTO(auto_free) struct placeholder *taken = NULL;
+	struct placeholder *taken = NULL;
 	struct ledger *ledger = open_ledger();
 	struct identity identity;
 	size_t count = 0;
@@ -329,6 +333,7 @@ static void B13_what_is_being_removed_is_busy(void **state)
 	make(ledger, 1, "/w/a/b", 11);
 	assert_true(ledger_release(ledger, 1));
 	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
+	ledger_taken_free(taken, count);
 	assert_int_equal(share(ledger, 2, "/w/a/b"), LEDGER_BUSY);
 	assert_int_equal(share(ledger, 2, "/w/a/x"), LEDGER_BUSY);
 	assert_int_equal(share(ledger, 2, "/w/c"), 0);
@@ -349,8 +354,8 @@ static void B13_what_is_being_removed_is_busy(void **state)
 
 static void R26_kept_ones_are_tried_again(void **state)
 {
-	AUTO(auto_free) struct placeholder *taken = NULL;
-	AUTO(auto_free) struct placeholder *again = NULL;
+	struct placeholder *taken = NULL;
+	struct placeholder *again = NULL;
 	struct ledger *ledger = open_ledger();
 	struct identity identity;
 	size_t count = 0;
@@ -360,12 +365,14 @@ static void R26_kept_ones_are_tried_again(void **state)
 	assert_true(ledger_release(ledger, 1));
 	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
 	assert_int_equal(count, 1);
+	ledger_taken_free(taken, count);
 	ledger_settled(ledger, UID, "/mnt/a", false);
 	make(ledger, 5, "/w/b", 11);
 	assert_string_equal(release(ledger, 5), "/w/b"); /* not each time */
 	assert_int_equal(ledger_unneeded(ledger, UID, true), 1);
 	assert_int_equal(ledger_take(ledger, UID, true, 9, &identity, &again, &count, NULL), 0);
 	assert_int_equal(count, 1);
+	ledger_taken_free(again, count);
 	ledger_settled(ledger, UID, "/mnt/a", false);
 	/* By a successor as well. */
 	ledger = restart(ledger, 0);

@@ -33,6 +33,7 @@ _fsboxctl_argument()
 	--rw) _fsboxctl_files "$2" ;;
 	--ro) _fsboxctl_files "$2" ;;
 	--deny) _fsboxctl_files "$2" ;;
+	--absent) _fsboxctl_words 'placeholder watch report ignore' "$2" ;;
 	--cwd) _fsboxctl_files "$2" ;;
 	--net) _fsboxctl_words 'none proxy host' "$2" ;;
 	--allow-host) _fsboxctl_words "$(compgen -e)" "$2" ;;
@@ -92,7 +93,7 @@ _fsboxctl()
 		;;
 	'doctor')
 		case $current in
-		-*) _fsboxctl_words ' --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --repair --all --json --help' "$current" ;;
 		*) COMPREPLY=() ;;
 		esac
 		;;
@@ -128,7 +129,7 @@ _fsboxctl()
 		;;
 	'policy check')
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --absent --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
 		*) COMPREPLY=() ;;
 		esac
 		;;
@@ -152,7 +153,7 @@ _fsboxctl()
 		;;
 	'policy show')
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --absent --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --json --help' "$current" ;;
 		*) COMPREPLY=() ;;
 		esac
 		;;
@@ -170,7 +171,7 @@ _fsboxctl()
 		;;
 	'spawn' | run)
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --timeout --memory --pids --cpus --detach --label --status-fd --grant-fd --dry-run --grant-request --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --absent --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --timeout --memory --pids --cpus --detach --label --status-fd --grant-fd --dry-run --grant-request --json --help' "$current" ;;
 		*) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -c -f -- "$current") ;;
 		esac
 		;;
@@ -200,7 +201,7 @@ _fsboxctl()
 		;;
 	'why')
 		case $current in
-		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --platform --json --help' "$current" ;;
+		-*) _fsboxctl_words ' --profile --context --rw --ro --deny --absent --cwd --allow-home --allow-git-config --net --allow-host --deny-host --forward --socket-allow --env --env-pass --engine --egress-only --platform --json --help' "$current" ;;
 		*) _fsboxctl_files "$current" ;;
 		esac
 		;;

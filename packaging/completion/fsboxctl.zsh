@@ -77,6 +77,8 @@ _fsboxctl()
 			;;
 		doctor)
 			_arguments \
+			'--repair[try again to remove placeholders that jobs left behind]' \
+			'--all[other users'\'' too (administrators)]' \
 			'--json[print JSON, errors too]' \
 			'--help[explain, with examples]'
 			;;
@@ -121,6 +123,7 @@ _fsboxctl()
 			'*--rw[may be read and written inside]:PATH:_files' \
 			'*--ro[may be read inside]:PATH:_files' \
 			'*--deny[neither read nor written inside, whether it exists or not]:PATH:_files' \
+			'--absent[what becomes of --deny where there is nothing; default\: the configuration'\''s]:placeholder|watch|report|ignore:(placeholder watch report ignore)' \
 			'--cwd[working directory; default\: the current one]:DIR:_files' \
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
@@ -165,6 +168,7 @@ _fsboxctl()
 			'*--rw[may be read and written inside]:PATH:_files' \
 			'*--ro[may be read inside]:PATH:_files' \
 			'*--deny[neither read nor written inside, whether it exists or not]:PATH:_files' \
+			'--absent[what becomes of --deny where there is nothing; default\: the configuration'\''s]:placeholder|watch|report|ignore:(placeholder watch report ignore)' \
 			'--cwd[working directory; default\: the current one]:DIR:_files' \
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
@@ -199,6 +203,7 @@ _fsboxctl()
 			'*--rw[may be read and written inside]:PATH:_files' \
 			'*--ro[may be read inside]:PATH:_files' \
 			'*--deny[neither read nor written inside, whether it exists or not]:PATH:_files' \
+			'--absent[what becomes of --deny where there is nothing; default\: the configuration'\''s]:placeholder|watch|report|ignore:(placeholder watch report ignore)' \
 			'--cwd[working directory; default\: the current one]:DIR:_files' \
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \
@@ -254,6 +259,7 @@ _fsboxctl()
 			'*--rw[may be read and written inside]:PATH:_files' \
 			'*--ro[may be read inside]:PATH:_files' \
 			'*--deny[neither read nor written inside, whether it exists or not]:PATH:_files' \
+			'--absent[what becomes of --deny where there is nothing; default\: the configuration'\''s]:placeholder|watch|report|ignore:(placeholder watch report ignore)' \
 			'--cwd[working directory; default\: the current one]:DIR:_files' \
 			'--allow-home[let the home directory itself be the working directory]' \
 			'--allow-git-config[keep .git/config writable]' \

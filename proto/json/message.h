@@ -53,7 +53,8 @@ struct policy_context; /* common/context.h */
 	X(METHOD_EVENTS, "events", events, "what was recorded, as lines of JSON")          \
 	X(METHOD_GRANT_CREATE, "grant.create", grant_create, "allow one job more network") \
 	X(METHOD_GRANT_LIST, "grant.list", grant_list, "grants that were made")            \
-	X(METHOD_GRANT_REVOKE, "grant.revoke", grant_revoke, "take a grant back")
+	X(METHOD_GRANT_REVOKE, "grant.revoke", grant_revoke, "take a grant back")          \
+	X(METHOD_LEDGER, "ledger", ledger, "placeholders on the host")
 
 #define X(symbol, name, member, text) symbol,
 enum method { METHOD_NONE = 0, METHODS(X) METHOD_COUNT };
@@ -296,6 +297,23 @@ struct inspect_result {
 	struct string_list planted;
 	uint32_t repaired;
 	struct wait_result *exited;
+};
+
+/* ---- ledger -------------------------------------------------------------------------- */
+
+/* @all  also of other users; administrators only. @repair  try again to remove what is left over */
+struct ledger_params {
+	bool all;
+	bool repair;
+};
+
+/* @entries: shown or not; @replayed, @damaged, @unwritable: what fsboxd found when it started */
+struct ledger_result {
+	struct msg_placeholder_list placeholders;
+	uint32_t entries;
+	uint32_t replayed;
+	uint32_t damaged;
+	char *unwritable;
 };
 
 /* ---- status, detect ------------------------------------------------------------------ */

@@ -199,4 +199,25 @@ int error_reply_set(struct error_reply *ret_reply, const struct error *err, cons
 int error_reply_to_error(const struct error_reply *reply, struct error *err);
 void error_reply_deinit(struct error_reply *reply);
 
+/* ---- of answers -------------------------------------------------------------------- */
+
+/*
+ * @made  else somebody was about to make it, and perhaps did
+ * @left  it could not be removed when it was tried
+ * @jobs  how many stand on it
+ */
+struct msg_placeholder {
+	char *path;
+	uint32_t uid;
+	bool made;
+	bool left;
+	uint32_t jobs;
+};
+
+struct msg_placeholder_list {
+	struct msg_placeholder *items;
+	size_t count;
+	size_t capacity;
+};
+
 #endif

@@ -162,6 +162,14 @@ static const struct field engine_fields[] = {
 };
 static const struct table engine_table = TABLE("engine", struct msg_engine, engine_fields);
 
+/* A list of structs, of which none may be left out. */
+#define PARTS(owner, member, json, part_table, list, max)                     \
+	{                                                                     \
+		.name = (json), .kind = FIELD_STRUCT, .table = &(part_table), \
+		.flags = LIST | REQUIRED, .max_count = (max),                 \
+		.offset = CODEC_AT(owner, member, list)                       \
+	}
+
 #define ENGINES(owner)                                                           \
 	{                                                                        \
 		.name = "engines", .kind = FIELD_STRUCT, .table = &engine_table, \
@@ -307,14 +315,8 @@ static const struct table why_params_table =
 	TABLE("whyParams", struct why_params, why_params_fields);
 
 static const struct field policy_result_fields[] = {
-	{
-		.name = "rules",
-		.kind = FIELD_STRUCT,
-		.table = &rule_tuple_table,
-		.flags = LIST | REQUIRED,
-		.max_count = LIMIT_RULES,
-		.offset = CODEC_AT(struct policy_result, rules, struct msg_rule_list),
-	},
+	PARTS(struct policy_result, rules, "rules", rule_tuple_table, struct msg_rule_list,
+	      LIMIT_RULES),
 	FIELD_NAMED(struct policy_result, net, "net", net_mode_enum, NET_NONE, REQUIRED),
 	ENGINE(struct policy_result, OPTIONAL),
 	ROOM(struct policy_result, OPTIONAL),
@@ -361,14 +363,8 @@ static const struct table spawn_result_table =
 static const struct field why_result_fields[] = {
 	TEXT(struct why_result, access, "access", 1, LIMIT_NAME_BYTES, REQUIRED),
 	FIELD_POINTER(struct why_result, rule, "rule", rule_table, struct msg_rule),
-	{
-		.name = "shadowed",
-		.kind = FIELD_STRUCT,
-		.table = &rule_table,
-		.flags = LIST | REQUIRED,
-		.max_count = LIMIT_RULES,
-		.offset = CODEC_AT(struct why_result, shadowed, struct msg_rule_list),
-	},
+	PARTS(struct why_result, shadowed, "shadowed", rule_table, struct msg_rule_list,
+	      LIMIT_RULES),
 	FIELD_STRING(struct why_result, real, "real", FIELD_BYTES, 0, LIMIT_PATH_BYTES, OPTIONAL),
 	TEXT(struct why_result, type, "type", 1, LIMIT_NAME_BYTES, OPTIONAL),
 	TEXT(struct why_result, mask, "mask", 1, LIMIT_NAME_BYTES, OPTIONAL),
@@ -440,14 +436,8 @@ static const struct field job_fields[] = {
 static const struct table job_table = TABLE("job", struct msg_job, job_fields);
 
 static const struct field list_result_fields[] = {
-	{
-		.name = "jobs",
-		.kind = FIELD_STRUCT,
-		.table = &job_table,
-		.flags = LIST | REQUIRED,
-		.max_count = LIMIT_JSON_ELEMENTS,
-		.offset = CODEC_AT(struct list_result, jobs, struct msg_job_list),
-	},
+	PARTS(struct list_result, jobs, "jobs", job_table, struct msg_job_list,
+	      LIMIT_JSON_ELEMENTS),
 };
 static const struct table list_result_table =
 	TABLE("listResult", struct list_result, list_result_fields);
@@ -480,6 +470,34 @@ static const struct field inspect_result_fields[] = {
 };
 static const struct table inspect_result_table =
 	TABLE("inspectResult", struct inspect_result, inspect_result_fields);
+
+static const struct field ledger_params_fields[] = {
+	FIELD_BOOLEAN(struct ledger_params, all, "all", 0, OPTIONAL),
+	FIELD_BOOLEAN(struct ledger_params, repair, "repair", 0, OPTIONAL),
+};
+static const struct table ledger_params_table =
+	TABLE("ledgerParams", struct ledger_params, ledger_params_fields);
+
+static const struct field placeholder_fields[] = {
+	ABSOLUTE(struct msg_placeholder, path, "path", REQUIRED),
+	COUNT(struct msg_placeholder, uid, "uid"),
+	FIELD_BOOLEAN(struct msg_placeholder, made, "made", 0, REQUIRED),
+	FIELD_BOOLEAN(struct msg_placeholder, left, "left", 0, REQUIRED),
+	COUNT(struct msg_placeholder, jobs, "jobs"),
+};
+static const struct table placeholder_table =
+	TABLE("placeholder", struct msg_placeholder, placeholder_fields);
+
+static const struct field ledger_result_fields[] = {
+	PARTS(struct ledger_result, placeholders, "placeholders", placeholder_table,
+	      struct msg_placeholder_list, LIMIT_LEDGER_SHOWN),
+	COUNT(struct ledger_result, entries, "entries"),
+	COUNT(struct ledger_result, replayed, "replayed"),
+	COUNT(struct ledger_result, damaged, "damaged"),
+	TEXT(struct ledger_result, unwritable, "unwritable", 0, 128, OPTIONAL),
+};
+static const struct table ledger_result_table =
+	TABLE("ledgerResult", struct ledger_result, ledger_result_fields);
 
 /* ---- status, detect ------------------------------------------------------------------ */
 

@@ -47,6 +47,8 @@ size_t op_message_size(enum op_kind kind)
 		return SIZE_WITH(op_message, start);
 	case OP_JOB_SIGNAL:
 		return SIZE_WITH(op_message, signal);
+	case OP_LEDGER:
+		return SIZE_WITH(op_message, ledger);
 	case OP_KIND_COUNT:
 		break;
 	}
@@ -79,6 +81,10 @@ size_t link_message_size(enum link_kind kind)
 		return SIZE_WITH(link_message, grant);
 	case LINK_GRANT_ENTRY:
 		return SIZE_WITH(link_message, grant_entry);
+	case LINK_LEDGER_ENTRY:
+		return SIZE_WITH(link_message, placeholder);
+	case LINK_LEDGER:
+		return SIZE_WITH(link_message, ledger);
 	case LINK_JOB_OPENED:
 	case LINK_EVENTS:
 	case LINK_DONE:
@@ -297,6 +303,9 @@ int op_message_check(const struct op_message *message, size_t size, struct error
 		return op_events_check(&message->u.events, err);
 	if (message->kind == OP_GRANT_CREATE)
 		return grant_terms_check(&message->u.grant, err);
+	if (message->kind == OP_LEDGER)
+		return range_check(message->u.ledger.repair | message->u.ledger.all, 0, 1,
+				   "ledger switches", err);
 	return 0;
 }
 
@@ -394,6 +403,13 @@ static int found_check(const struct link_job_found *found, struct error *err)
 	return r == 0 && found->is_over ? exit_record_check(&found->ended, err) : r;
 }
 
+static int ledger_entry_check(const struct link_ledger_entry *entry, struct error *err)
+{
+	int r = range_check(entry->made | entry->kept, 0, 1, "made or kept", err);
+
+	return r < 0 ? r : text_check(entry->path, sizeof(entry->path), "path", err);
+}
+
 int link_message_check(const struct link_message *message, size_t size, struct error *err)
 {
 	int r = MESSAGE_SIZE_CHECK(link_message, link_message_size, message, size, err);
@@ -427,6 +443,10 @@ int link_message_check(const struct link_message *message, size_t size, struct e
 				     "state of a grant", err)) < 0)
 			return r;
 		return grant_terms_check(&message->u.grant_entry.terms, err);
+	case LINK_LEDGER_ENTRY:
+		return ledger_entry_check(&message->u.placeholder, err);
+	case LINK_LEDGER:
+		return text_check(message->u.ledger.why, sizeof(message->u.ledger.why), "why", err);
 	case LINK_JOB_OPENED:
 	case LINK_JOB_UP:
 	case LINK_DONE:

@@ -106,6 +106,7 @@ enum op_kind {
 	OP_GRANT_LIST,   /* answered by any number of LINK_GRANT_ENTRY, then LINK_DONE */
 	OP_GRANT_REVOKE, /* answered by LINK_DONE */
 	OP_JOB_CONFIRM,  /* a provisional job's plan is right */
+	OP_LEDGER, /* answered by up to LIMIT_LEDGER_SHOWN LINK_LEDGER_ENTRY, then LINK_LEDGER */
 	OP_KIND_COUNT,
 };
 
@@ -198,6 +199,12 @@ struct op_grant_id {
 	uint64_t id;
 };
 
+/* @repair: try again what could not be removed; @all: everybody's, for administrators */
+struct op_ledger {
+	uint32_t repair;
+	uint32_t all;
+};
+
 struct op_message {
 	uint32_t size; /* of the whole message: op_message_size(kind) */
 	uint32_t kind; /* enum op_kind */
@@ -210,6 +217,7 @@ struct op_message {
 		struct op_events events;
 		struct grant_terms grant;
 		struct op_grant_id grant_id;
+		struct op_ledger ledger;
 	} u;
 };
 
@@ -231,6 +239,8 @@ enum link_kind {
 	LINK_EVENTS,    /* + [reading end of a pipe with lines of text] */
 	LINK_GRANT,
 	LINK_GRANT_ENTRY,
+	LINK_LEDGER_ENTRY,
+	LINK_LEDGER,
 	LINK_KIND_COUNT,
 };
 
@@ -366,6 +376,24 @@ struct link_grant_entry {
 	struct grant_terms terms;
 };
 
+/* One placeholder. @made, @kept: as in struct ledger_view */
+struct link_ledger_entry {
+	uint32_t uid;
+	uint32_t made;
+	uint32_t kept;
+	uint32_t jobs;
+	char path[LIMIT_PATH_BYTES + 1];
+};
+
+/* @entries: shown or not; @replayed, @damaged, @why: as in struct ledger_replay */
+struct link_ledger {
+	uint32_t entries;
+	uint32_t replayed;
+	uint32_t damaged;
+	uint32_t reserved;
+	char why[128];
+};
+
 struct link_message {
 	uint32_t size; /* of the whole message: link_message_size(kind) */
 	uint32_t kind; /* enum link_kind */
@@ -384,6 +412,8 @@ struct link_message {
 		struct link_job_found found;
 		struct link_grant grant;
 		struct link_grant_entry grant_entry;
+		struct link_ledger_entry placeholder;
+		struct link_ledger ledger;
 	} u;
 };
 

@@ -227,6 +227,10 @@ static void link_values(void **state)
 	REFUSED(link, LINK_ERROR, message.u.failure.kind = ERROR_KIND_COUNT + 1);
 	REFUSED(link, LINK_JOB_FAILED, FILL(failure.stage));
 	REFUSED(link, LINK_JOB_FAILED, FILL(failure.message));
+	REFUSED(link, LINK_LEDGER_ENTRY, message.u.placeholder.made = 2);
+	REFUSED(link, LINK_LEDGER_ENTRY, message.u.placeholder.kept = 2);
+	REFUSED(link, LINK_LEDGER_ENTRY, FILL(placeholder.path));
+	REFUSED(link, LINK_LEDGER, FILL(ledger.why));
 	REFUSED(link, LINK_JOB_FOUND, message.u.found.entry.state = 0);
 	REFUSED(link, LINK_JOB_FOUND, message.u.found.is_over = 2);
 	/* With it the result counts, and there is none. */

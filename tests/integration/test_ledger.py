@@ -403,6 +403,83 @@ def end_quietly(client):
     client.stdout.close()
 
 
+# ---- doctor -------------------------------------------------------------------------------------------
+
+
+def doctor(daemon, *options):
+    result = daemon.ctl("--json", "doctor", *options)
+    return [check for check in json.loads(result.stdout)["checks"]
+            if check["name"] == "placeholders"][0]
+
+
+@case(*MODES)
+def r26_doctor_shows_and_repairs(daemon):
+    if not lib.IS_ROOT:
+        raise lib.Skip("needs root, to mount")
+    place = project(daemon, "doctor")
+    wait_for(lambda: doctor(daemon)["detail"] == "0 on the host", 15, "those of other cases to go")
+    client, pid = begin(daemon, place, "--deny", f"{place}/m/a")
+    contains(doctor(daemon)["detail"], "2 on the host")
+    end(client)
+    wait_for(lambda: doctor(daemon)["detail"] == "0 on the host", 15, "the end")
+
+    # The file system that it is on goes away while the job runs.
+    os.mkdir(f"{place}/m")
+    lib.mount("-t", "tmpfs", "-o", f"mode=0700,uid={daemon.user.uid}", "tmpfs", f"{place}/m")
+    hidden = f"{os.environ['FSBOX_TEST_TOP']}/hidden-{daemon.mode}"
+    os.mkdir(hidden)
+    client, pid = begin(daemon, place, "--deny", f"{place}/m/a")
+    lib.mount("--bind", f"{place}/m", hidden)
+    lib.sh("umount", "-l", f"{place}/m")
+    end(client)
+    kill_job(pid)
+    try:
+        wait_for(lambda: doctor(daemon)["finding"] == "warn", 10, "a finding")
+        contains(doctor(daemon)["detail"], f"1 left behind: {place}/m/a")
+        equal(os.listdir(hidden), ["a"])
+        other = lib.User("fsbxb")
+        if daemon.mode == "system":
+            said = json.loads(daemon.ctl("--json", "doctor", user=other).stdout)["checks"]
+            lib.lacks(json.dumps(said), place, "another user's")
+            status_is(daemon.ctl("doctor", "--all", user=other), 1)
+            said = daemon.ctl("--json", "doctor", "--all", user=lib.User("fsbxadm")).stdout
+            contains(said, f"{place}/m/a")
+        doctor(daemon, "--repair")
+        contains(doctor(daemon)["detail"], "1 left behind")
+        lib.mount("--bind", hidden, f"{place}/m")
+        equal(doctor(daemon, "--repair"), {"name": "placeholders", "finding": "ok",
+                                           "detail": "0 on the host"})
+        equal(os.listdir(hidden), [])
+    finally:
+        lib.sh("umount", "-l", f"{place}/m")
+        lib.sh("umount", "-l", hidden)
+
+
+@case(*MODES)
+def r26_what_was_not_mounted_goes_when_it_is(daemon):
+    if not lib.IS_ROOT:
+        raise lib.Skip("needs root, to mount")
+    place = project(daemon, "unmounted")
+    os.mkdir(f"{place}/m")
+    hidden = f"{os.environ['FSBOX_TEST_TOP']}/away-{daemon.mode}"
+    os.mkdir(hidden)
+    lib.mount("-t", "tmpfs", "-o", f"mode=0700,uid={daemon.user.uid}", "tmpfs", f"{place}/m")
+    client, pid = begin(daemon, place, "--deny", f"{place}/m/a")
+    lib.mount("--bind", f"{place}/m", hidden)
+    lib.sh("umount", "-l", f"{place}/m")
+    kill_daemon(daemon)
+    end(client)
+    kill_job(pid)
+    try:
+        restart(daemon)
+        wait_for(lambda: doctor(daemon)["finding"] == "warn", 10, "a finding")
+        lib.mount("--bind", hidden, f"{place}/m")
+        gone(hidden)
+    finally:
+        lib.sh("umount", "-l", f"{place}/m")
+        lib.sh("umount", "-l", hidden)
+
+
 # ---- modes ------------------------------------------------------------------------------------------
 
 
@@ -419,6 +496,9 @@ def absent_modes_of_a_profile(daemon):
     equal(os.listdir(place), ["made"])
     end(client)
     gone(place)
+    client, _ = begin(daemon, place, "--deny", f"{place}/.agents", "--absent", "watch")
+    equal(os.listdir(place), [])
+    end(client)
     plan = daemon.json("spawn", "--profile", profile, "--dry-run", "--", "true", cwd=place)
     said = json.dumps(plan)
     contains(said, f"{place}/reported")
