@@ -83,7 +83,11 @@ class Server:
         self.listener = socket.create_server((host, port), family=family)
         self.host, self.port = host, self.listener.getsockname()[1]
         self.datagrams = socket.socket(family, socket.SOCK_DGRAM)
-        self.datagrams.bind((host, self.port))
+        try:
+            self.datagrams.bind((host, self.port))
+        except OSError:
+            self.__exit__()
+            raise
         self.greeting, self.visits = greeting, 0
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -108,3 +112,17 @@ class Server:
     def __exit__(self, *_):
         self.listener.close()
         self.datagrams.close()
+
+
+def at_one_port(stack, *hosts):
+    """Servers on all of HOSTS at the same port, which must be free on each."""
+    for _ in range(50):
+        servers = [Server(hosts[0])]
+        try:
+            servers += [Server(host, servers[0].port) for host in hosts[1:]]
+        except OSError:
+            for server in servers:
+                server.__exit__()
+            continue
+        return [stack.enter_context(server) for server in servers]
+    raise AssertionError("no port is free everywhere")

@@ -16,7 +16,7 @@ import time
 import lib
 from fakebroker import Spawner
 from lib import User, case, contains, equal, project, status_is, succeeds, wait_for
-from netlib import ALL, ENGINES, MODES, NO_WAY, Server, all_in, both, inside
+from netlib import ALL, ENGINES, MODES, NO_WAY, Server, all_in, at_one_port, both, inside
 
 EGRESS_UID = 61181
 HOSTS = {
@@ -123,10 +123,8 @@ def status_of(pid):
 def r34_only_what_the_list_allows(daemon, engine):
     our_hosts()
     with contextlib.ExitStack() as stack:
-        good = stack.enter_context(Server("127.0.0.2"))
+        good, wild, *rest = at_one_port(stack, *(f"127.0.0.{n}" for n in (2, 5, 1, 3, 4)))
         other = stack.enter_context(Server("127.0.0.2"))
-        rest = [stack.enter_context(Server(f"127.0.0.{n}", good.port)) for n in (1, 3, 4)]
-        wild = stack.enter_context(Server("127.0.0.5", good.port))
         port = good.port
         said = inside(daemon, engine, PROXY + r'''
 port, other = int(sys.argv[1]), int(sys.argv[2])
@@ -176,7 +174,8 @@ t("- file url", lambda: get("file:///etc/passwd", "good.test"))
 @both
 def r34_smuggled_requests_reach_nobody(daemon, engine):
     our_hosts()
-    with Server("127.0.0.2") as good, Server("127.0.0.3", good.port) as bad:
+    with contextlib.ExitStack() as stack:
+        good, bad = at_one_port(stack, "127.0.0.2", "127.0.0.3")
         inside(daemon, engine, PROXY + r'''
 port = sys.argv[1]
 second = "GET http://bad.test:%s/ HTTP/1.1\r\nHost: bad.test:%s\r\n\r\n" % (port, port)
@@ -272,8 +271,8 @@ def r34_programs_that_ignore_the_proxy_fail_at_once(daemon, engine):
 @both
 def r34_a_forwarded_port_is_that_port_alone(daemon, engine):
     place = project(daemon, "forward")
-    with Server() as server, Server() as other, Server("127.0.0.2", server.port) as second, \
-            Server("::1") as six:
+    with contextlib.ExitStack() as stack, Server() as other, Server("::1") as six:
+        server, second = at_one_port(stack, "127.0.0.1", "127.0.0.2")
         script = r'''
 for host, port in [a.rsplit(" ", 1) for a in sys.argv[1:]]:
     def go():
@@ -461,7 +460,7 @@ print(ask(), time.monotonic() - start < 2, flush=True)
                                                str(good.port)), cwd=place, stdin=-1, stdout=-1)
         try:
             equal(job.stdout.readline(), b"200\n")
-            before = egress_of(daemon)
+            before = wait_for(lambda: egress_of(daemon), 10, "fsbox-egress")
             equal(len(before), 1, "one for all")
             os.kill(before[0], signal.SIGKILL)
             wait_for(lambda: not egress_of(daemon), 10, "its end")
@@ -478,7 +477,7 @@ print(ask(), time.monotonic() - start < 2, flush=True)
                                   f"http://good.test:{good.port}/", cwd=place)
             return result.stdout == b"hello from the host"
         wait_for(works, 10, "another one")
-        equal(len(egress_of(daemon)), 1, "one again")
+        wait_for(lambda: len(egress_of(daemon)) == 1, 10, "one again")
 
 
 @case(*MODES)
@@ -492,7 +491,7 @@ def r33_fsboxd_may_end_and_the_network_stays(daemon, engine):
                            f" http://good.test:{good.port}/"), cwd=project(daemon, "stays"),
             stdin=-1, stdout=-1)
         equal(job.stdout.readline(), b"up\n")
-        pid = egress_of(daemon)[0]
+        pid = wait_for(lambda: egress_of(daemon), 10, "fsbox-egress")[0]
         equal(daemon.stop(), 0, "fsboxd")
         equal((job.communicate(b"\n", 15)[0], job.returncode), (b"hello from the host", 0))
         # With its last job it ends itself.
@@ -514,7 +513,7 @@ def r13_jobs_leave_nothing_with_it(daemon):
     """Descriptors of ended jobs are gone, and with them their networks."""
     place = project(daemon, "ended")
     succeeds(daemon.sh("true", "--net", "proxy", cwd=place))
-    pid = egress_of(daemon)[0]
+    pid = wait_for(lambda: egress_of(daemon), 10, "fsbox-egress")[0]
     if not lib.descriptors(pid):
         raise lib.Skip("needs root: descriptors of a role")
     before = wait_for(lambda: lib.descriptors(pid), 5, "descriptors")
