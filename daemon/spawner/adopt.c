@@ -8,6 +8,7 @@
 
 #include "common/scope.h"
 #include "daemon/log.h"
+#include "daemon/spawner/audit.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/ended.h"
 #include "daemon/spawner/job.h"
@@ -134,7 +135,7 @@ static void begin_as_told(struct job *job, const struct result_page *page)
 	job->started_real_ms = spawner_real_ms() - (now_ms - job->begun_ms);
 	job->started = true;
 	job->state = job->timed_out || job->killed ? JOB_ENDING : JOB_RUNNING;
-	job_record(job, EVENT_EXECUTION_STARTED);
+	audit_record(job, EVENT_EXECUTION_STARTED);
 }
 
 void adopt_settle(struct job *job)

@@ -10,7 +10,12 @@
  * execution.failed follows.
  */
 
+#include "proto/wire/eventop.h"
+
 struct job;
+
+/* An event about JOB, as every one describes it. */
+void audit_record(const struct job *job, enum event_kind kind);
 
 /* Pid 1 of JOB waits: record the start, and let it go on, or fail the job, when that is settled. */
 void audit_start(struct job *job);

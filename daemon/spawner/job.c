@@ -16,6 +16,7 @@
 #include "common/scope.h"
 #include "daemon/log.h"
 #include "daemon/spawner/adopt.h"
+#include "daemon/spawner/audit.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/placing.h"
@@ -414,43 +415,6 @@ int job_signal(struct job *job, int signo, struct error *err)
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-void job_describe(const struct job *job, struct event_message *event)
-{
-	const struct op_start *start = &job->start;
-
-	memset(event, 0, sizeof(*event));
-	event->job = job->id;
-	event->uid = job->identity.uid;
-	event->pid = job->pid1;
-	event->engine = start->engine;
-	event->room = start->room;
-	event->grant = job->grant;
-	event->argc = start->argc;
-	event->rules = start->rules;
-	event->suppressed = start->suppressed;
-	event->withheld = start->withheld;
-	memcpy(event->args_hash, start->args_hash, sizeof(event->args_hash));
-	memcpy(event->policy_digest, start->policy_digest, sizeof(event->policy_digest));
-	memcpy(event->profile, start->profile, sizeof(event->profile));
-	memcpy(event->command, start->command, sizeof(event->command));
-	memcpy(event->label, start->label, sizeof(event->label));
-}
-
-void job_record(const struct job *job, enum event_kind kind)
-{
-	struct event_message event;
-
-	job_describe(job, &event);
-	if (kind == EVENT_EXECUTION_FINISHED)
-		event.exited = job->record;
-	if (kind == EVENT_EXECUTION_FAILED) {
-		event.error_kind = job->failure.kind;
-		(void)snprintf(event.detail, sizeof(event.detail), "%s: %s", job->failure.stage,
-			       job->failure.message);
-	}
-	recorderlink_send(&job->spawner->recorder, kind, &event);
-}
-
 /* What init reported, unless fsboxd knows better (R24: what pid 1 could not say is lost). */
 static void settle_record(struct job *job)
 {
@@ -492,7 +456,7 @@ void job_tell_end(struct job *job)
 	brokerlink_send_take(job->broker, &message, NULL, 0);
 	if (job->asked && job->started)
 		brokerlinks_tell_others(job->broker, &message);
-	job_record(job, job->started ? EVENT_EXECUTION_FINISHED : EVENT_EXECUTION_FAILED);
+	audit_record(job, job->started ? EVENT_EXECUTION_FINISHED : EVENT_EXECUTION_FAILED);
 	if (job->started)
 		adopt_note_end(job);
 }

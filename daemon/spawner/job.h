@@ -201,12 +201,6 @@ int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struc
 
 /* ---- between job.c and jobproc.c ----------------------------------------------------- */
 
-/* What every event about the job says. */
-void job_describe(const struct job *job, struct event_message *event);
-
-/* An event about the job. */
-void job_record(const struct job *job, enum event_kind kind);
-
 /* Settle the result and tell the broker, once. */
 void job_tell_end(struct job *job);
 
