@@ -99,6 +99,7 @@ void adopt_note_end(struct job *job)
 
 void adopt_release(struct job *job)
 {
+	fdstore_job_over(job);
 	if (job->file_fd < 0)
 		return;
 	auto_close(&job->file_fd);
@@ -110,13 +111,15 @@ void adopt_release(struct job *job)
 /* ---- taking over --------------------------------------------------------------------- */
 
 /* The process RECORD means, if it still runs and is pid 1 of a namespace below ours; else -1. */
-static int open_pid1(const struct jobfile_record *record)
+static int open_pid1(struct spawner *spawner, const struct jobfile_record *record)
 {
+	/* Of this process and of no other, whatever became of its number. */
+	AUTO(auto_close) int stored_fd = fdstore_claim(&spawner->fdstore, record->job);
 	AUTO(auto_close) int pidfd = birth_open(record->pid, &record->birth);
 	AUTO(auto_close) int proc_fd = -1;
 	struct proc_status status;
 
-	if (pidfd < 0)
+	if (pidfd < 0 || (stored_fd >= 0 && !pidfd_alive(stored_fd)))
 		return -1;
 	proc_fd = proc_open(record->pid);
 	if (proc_fd < 0 || proc_status_read(proc_fd, &status, NULL) < 0 || status.ns_depth < 2 ||
@@ -224,7 +227,7 @@ static int make_job(struct spawner *spawner, const struct jobfile_record *record
 
 static void take_over(struct spawner *spawner, const struct jobfile_record *record, int *fd)
 {
-	AUTO(auto_close) int pidfd = open_pid1(record);
+	AUTO(auto_close) int pidfd = open_pid1(spawner, record);
 	struct error err = ERROR_INIT;
 	struct job *job = NULL;
 	int r = make_job(spawner, record, fd, &job, &err);
@@ -283,6 +286,7 @@ int adopt_jobs(struct spawner *spawner, struct error *err)
 
 	jobfiles_end_brokers(&spawner->jobfiles);
 	r = jobfiles_scan(&spawner->jobfiles, on_found, spawner, err);
+	fdstore_drop_rest(&spawner->fdstore);
 	if (r == 0 && spawner->adopted > 0)
 		log_write(LOG_INFO, "%zu jobs were taken over", spawner->adopted);
 	return r;

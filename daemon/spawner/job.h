@@ -68,6 +68,7 @@ struct template;
  * @file_fd       what a successor of fsboxd must know, from its start to its end (adopt.h); else -1
  * @birth         of pid 1
  * @adopted       a fsboxd before us started it: nobody reports, the file tells how it ended
+ * @stored        the service manager has its pidfd
  * @asked         brokers of others want to hear of its end too
  * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
@@ -130,6 +131,7 @@ struct job {
 	struct birth birth;
 	bool adopted;
 	bool asked;
+	bool stored;
 	struct job *next; /* spawner.jobs[] */
 };
 

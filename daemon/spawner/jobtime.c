@@ -45,6 +45,7 @@ void jobtime_run(struct job *job)
 	uint64_t limit_ms = job->start.limits.wall_ms;
 	uint64_t spent_ms = loop_now_ms() - job->begun_ms;
 
+	fdstore_job_runs(job);
 	loop_disarm(&job->spawner->loop, &job->timer);
 	if (limit_ms > 0)
 		loop_arm(&job->spawner->loop, &job->timer,

@@ -89,6 +89,17 @@ static int check_left_over(const char *path, const struct sockaddr_un *address, 
 	return error_set(err, ERR_CONFIG, 0, "somebody serves '%s' already", path);
 }
 
+void listener_remove_left_over(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return;
+	memcpy(address.sun_path, path, strlen(path));
+	if (check_left_over(path, &address, NULL) == 0)
+		(void)unlink(path);
+}
+
 int listener_open(const char *path, mode_t mode, gid_t gid, struct error *err)
 {
 	AUTO(auto_close) int fd = -1;

@@ -25,6 +25,9 @@ int listener_adopt(int count, struct error *err);
  */
 int listener_open(const char *path, mode_t mode, gid_t gid, struct error *err);
 
+/* Remove the socket PATH that is left over from a daemon that is gone; any other thing there stays. */
+void listener_remove_left_over(const char *path);
+
 /*
  * Have the kernel note the sender with every byte written to FD from now on (R2). Connections take
  * this over from a listening socket; those that a service manager's socket had queued before it was

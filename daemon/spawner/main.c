@@ -80,6 +80,7 @@ static int check_config(const struct options *options, enum daemon_mode mode, st
 static int serve(const struct options *options, struct error *err)
 {
 	static struct spawner spawner = SPAWNER_INIT;
+	struct fdstore store = { 0 };
 	int listen_count = notify_listen_fds(err);
 	enum daemon_mode mode = 0;
 	int r = listen_count;
@@ -92,7 +93,8 @@ static int serve(const struct options *options, struct error *err)
 	if (options->check_config)
 		return check_config(options, mode, err);
 	if ((r = close_inherited(listen_count, options->ready_fd, err)) == 0 &&
-	    (r = spawner_init(&spawner, options, mode, listen_count, err)) == 0)
+	    (r = fdstore_take(&store, &listen_count, err)) == 0 &&
+	    (r = spawner_init(&spawner, options, mode, listen_count, &store, err)) == 0)
 		r = spawner_run(&spawner, err);
 	spawner_deinit(&spawner);
 	return r;

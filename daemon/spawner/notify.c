@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,8 +15,8 @@
 
 #define LISTEN_FIRST_FD 3
 
-/* More than anybody passes; keeps a nonsense number from being walked through. */
-#define LISTEN_MAX_FDS 64
+/* A socket and all jobs of before (fdstore.h); keeps a nonsense number from being walked through. */
+#define LISTEN_MAX_FDS 8192
 
 /* A path, or "@name" for an abstract address. */
 static int notify_address(const char *text, struct sockaddr_un *ret_address, socklen_t *ret_bytes,
@@ -39,9 +40,27 @@ static int notify_address(const char *text, struct sockaddr_un *ret_address, soc
 	return 0;
 }
 
+bool notify_is_there(void)
+{
+	const char *text = getenv("NOTIFY_SOCKET");
+
+	return text && text[0] != '\0';
+}
+
 int notify_send(const char *state, struct error *err)
 {
+	return notify_send_fd(state, -1, err);
+}
+
+int notify_send_fd(const char *state, int passed_fd, struct error *err)
+{
 	AUTO(auto_close) int fd = -1;
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec bytes_of = { (void *)(uintptr_t)state, strlen(state) };
+	struct msghdr header = { .msg_iov = &bytes_of, .msg_iovlen = 1 };
 	const char *text = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address;
 	socklen_t bytes = 0;
@@ -54,7 +73,17 @@ int notify_send(const char *state, struct error *err)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "socket");
-	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, bytes) < 0)
+	header.msg_name = &address;
+	header.msg_namelen = bytes;
+	if (passed_fd >= 0) {
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
+		header.msg_control = &control;
+		header.msg_controllen = CMSG_SPACE(sizeof(int));
+	}
+	if (sendmsg(fd, &header, MSG_NOSIGNAL) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "tell the service manager");
 	return 0;
 }

@@ -7,6 +7,8 @@
  * without its library.
  */
 
+#include <stdbool.h>
+
 #include "common/error.h"
 
 /*
@@ -15,6 +17,12 @@
  * understand) or ERR_SYSTEM.
  */
 int notify_send(const char *state, struct error *err);
+
+/* The same with a descriptor, which is borrowed: for FDSTORE=1. */
+int notify_send_fd(const char *state, int fd, struct error *err);
+
+/* Whether somebody asked to be told. */
+bool notify_is_there(void);
 
 /*
  * The number of descriptors from 3 on that the service manager passed to this very process

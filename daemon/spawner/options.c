@@ -119,6 +119,14 @@ static int set_check_config(struct options *options, const char *value, struct e
 	return 0;
 }
 
+static int set_end_jobs(struct options *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	options->end_jobs = true;
+	return 0;
+}
+
 static int set_version(struct options *options, const char *value, struct error *err)
 {
 	(void)value;
@@ -149,6 +157,8 @@ static const struct option_row option_rows[] = {
 	{ "--ready-fd", "N", set_ready_fd, "write a byte to this descriptor when serving" },
 	{ "--check-config", NULL, set_check_config,
 	  "read the configuration, say what is wrong, end" },
+	{ "--end-jobs", NULL, set_end_jobs,
+	  "end all jobs of a fsboxd that is gone, and nothing else" },
 	{ "--version", NULL, set_version, "print the version" },
 	{ "--help", NULL, set_help, "print this" },
 };

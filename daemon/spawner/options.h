@@ -23,6 +23,7 @@
  * @config_files   none given: the mode's default files
  * @idle_exit_ms   0: serve for ever
  * @ready_fd       gets one byte and is closed once fsboxd serves; -1: none
+ * @end_jobs       take over what runs, end it, and end
  * @unavailable    FSBOX_FORCE_UNAVAILABLE=1: no engine is used
  * @required       FSBOX_SANDBOX_REQUIRED=1: do not even start without an engine
  */
@@ -38,6 +39,7 @@ struct options {
 	uint64_t idle_exit_ms;
 	int ready_fd;
 	bool check_config;
+	bool end_jobs;
 	bool help;
 	bool version;
 	bool unavailable;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -19,6 +20,7 @@
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/egressevent.h"
+#include "daemon/spawner/endjobs.h"
 #include "daemon/spawner/engine.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/listener.h"
@@ -190,6 +192,8 @@ static int open_socket(struct spawner *spawner, int listen_count, struct error *
 
 	if (listen_count > 0) {
 		spawner->listen_fd = listener_adopt(listen_count, err);
+		/* Ours, kept for us over a restart. */
+		spawner->socket_made = spawner->fdstore.had_listen;
 		return spawner->listen_fd < 0 ? spawner->listen_fd : 0;
 	}
 	if (spawner->mode == MODE_SYSTEM) {
@@ -415,13 +419,14 @@ static void replay_ledger(struct spawner *spawner)
 }
 
 int spawner_init(struct spawner *spawner, const struct options *options, enum daemon_mode mode,
-		 int listen_count, struct error *err)
+		 int listen_count, struct fdstore *store, struct error *err)
 {
 	struct quota_limits limits;
 	int r = 0;
 
 	*spawner = (struct spawner)SPAWNER_INIT;
 	spawner->options = *options;
+	spawner->fdstore = *store;
 	spawner->mode = mode;
 	spawner->started_ms = spawner_real_ms();
 
@@ -437,11 +442,14 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	if ((r = peer_home_read(&spawner->home, err)) < 0 ||
 	    (r = paths_prepare(&spawner->paths, mode, FSBOX_RECORDER_UID, log_group(spawner),
 			       err)) < 0 ||
-	    (r = take_locks(spawner, listen_count == 0, err)) < 0 ||
+	    (r = take_locks(spawner, listen_count == 0 && !options->end_jobs, err)) < 0 ||
 	    (r = jobfiles_open(&spawner->jobfiles, spawner->paths.run_dir, err)) < 0 ||
 	    (r = open_ledger(spawner, err)) < 0 || (r = prepare_own_paths(spawner, err)) < 0 ||
-	    (r = prepare_roles(spawner, err)) < 0 || (r = prepare_engines(spawner, err)) < 0 ||
-	    (r = watch_signals(spawner, err)) < 0 || (r = prepare_templates(spawner, err)) < 0)
+	    (r = prepare_roles(spawner, err)) < 0 || (r = watch_signals(spawner, err)) < 0)
+		return r;
+	if (options->end_jobs)
+		return adopt_jobs(spawner, err);
+	if ((r = prepare_engines(spawner, err)) < 0 || (r = prepare_templates(spawner, err)) < 0)
 		return r;
 	prepare_protected_paths(spawner);
 	prepare_grants(spawner);
@@ -471,6 +479,7 @@ static void tell_stopping(struct spawner *spawner)
 {
 	struct event_message event = { .uid = geteuid(), .pid = getpid() };
 
+	fdstore_all(spawner);
 	(void)notify_send("STOPPING=1", NULL);
 	if (recorderlink_up(&spawner->recorder))
 		recorderlink_send(&spawner->recorder, EVENT_DAEMON_STOPPED, &event);
@@ -478,12 +487,18 @@ static void tell_stopping(struct spawner *spawner)
 
 int spawner_run(struct spawner *spawner, struct error *err)
 {
-	int r = accept_begin(spawner, err);
+	int r = 0;
 
+	if (spawner->options.end_jobs) {
+		replay_ledger(spawner);
+		return endjobs_run(spawner, err);
+	}
+	r = accept_begin(spawner, err);
 	if (r < 0)
 		return r;
 	replay_ledger(spawner);
 	tell_ready(spawner);
+	fdstore_all(spawner);
 	log_write(LOG_INFO, "serving (%s mode)", daemon_mode_name(spawner->mode));
 	spawner_touch(spawner);
 	r = loop_run(&spawner->loop, err);
@@ -502,7 +517,8 @@ static void close_one(int *fd)
 void spawner_deinit(struct spawner *spawner)
 {
 	spawner->ending = true;
-	if (spawner->socket_made)
+	/* What is stored with the service manager can be connected to until another one accepts. */
+	if (spawner->socket_made && !notify_is_there())
 		(void)unlink(spawner->paths.socket);
 	close_one(&spawner->listen_fd);
 
@@ -524,6 +540,7 @@ void spawner_deinit(struct spawner *spawner)
 	close_one(&spawner->broker_exec_fd);
 	loop_deinit(&spawner->loop);
 	spawner->ledger = ledger_free(spawner->ledger);
+	free(spawner->fdstore.items);
 	jobfiles_close(&spawner->jobfiles);
 	unshared_pool_deinit(&spawner->ended_pool);
 	quota_deinit(&spawner->quota);

@@ -23,6 +23,7 @@
 #include "daemon/spawner/egresslink.h"
 #include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/heldmounts.h"
+#include "daemon/spawner/fdstore.h"
 #include "daemon/spawner/jobfile.h"
 #include "daemon/spawner/grant.h"
 #include "daemon/spawner/ledger.h"
@@ -81,6 +82,7 @@ struct spawner {
 	struct guardlinks guards;
 	struct heldmounts heldmounts;
 	struct jobfiles jobfiles;
+	struct fdstore fdstore;
 	struct unshared_pool ended_pool;
 
 	int lock_fd;
@@ -129,10 +131,10 @@ struct spawner {
 
 /*
  * Everything up to the point where the first client may be accepted. LISTEN_COUNT descriptors come
- * from the service manager. Fails with ERR_CONFIG, ERR_SYSTEM or ERR_ENGINE_UNAVAILABLE.
+ * from the service manager, without those that STORE has of it, which is taken over. Fails with ERR_CONFIG, ERR_SYSTEM or ERR_ENGINE_UNAVAILABLE.
  */
 int spawner_init(struct spawner *spawner, const struct options *options, enum daemon_mode mode,
-		 int listen_count, struct error *err);
+		 int listen_count, struct fdstore *store, struct error *err);
 
 /*
  * Serve until a signal or idleness ends it. Jobs that run then keep running: what happens to them is

@@ -118,7 +118,7 @@ static void passed_descriptors_are_counted(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-	static const char *const counts[] = { "", "x", "-1", "65", "1x", "99999999999999999999" };
+	static const char *const counts[] = { "", "x", "-1", "8193", "1x", "99999999999999999999" };
 	char pid[32];
 
 	(void)state;

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fsboxd, its brokers and its recorder end in the middle of work, and others take their place: jobs go
-on, and how each of them ends is told exactly."""
+"""fsboxd ends in the middle of work, and another one takes its place: jobs go on, and how each of them
+ends is told exactly."""
 
 import contextlib
-import ctypes
 import json
 import os
 import shutil
@@ -14,94 +13,15 @@ import tempfile
 import time
 
 import lib
-import wire
-from lib import User, case, contains, equal, project, spawn_status, status_is, succeeds, wait_for
-
-MODES = ("system", "user", "root")
-ROLES = ("fsboxd", "fsbox-broker", "fsbox-init", "fsbox-recorder")
+from lib import User, case, contains, equal, project, status_is, succeeds, wait_for
+from restarting import (MODES, ROLES, begin, detached, end, job_files, jobs_dir, listed,
+                        no_job_left, restart, run_dir, run_place, running, twenty, wait)
 
 # struct jobfile_record, as far as it is tampered with here (daemon/spawner/jobfile.h).
-STATE_AT, PID_AT, BIRTH_AT = 56, 60, 64
-
-
-def run_dir(daemon):
-    return os.path.dirname(daemon.socket)
-
-
-def jobs_dir(daemon):
-    return f"{run_dir(daemon)}/jobs"
-
-
-def job_files(daemon):
-    return sorted(int(name) for name in os.listdir(jobs_dir(daemon)) if name.isdigit())
-
-
-def end(daemon, how):
-    """fsboxd ends by SIGTERM or SIGKILL; its children are left."""
-    daemon.process.send_signal(how)
-    equal(daemon.process.wait(10), 0 if how == signal.SIGTERM else -how, "fsboxd's end")
-
-
-def begin(daemon, programs=None, **options):
-    """Another fsboxd, with the configuration as it is; PROGRAMS: a folder of other binaries."""
-    arguments = [f"{programs}/fsboxd", "--exec-dir", programs] if programs else [lib.FSBOXD]
-    daemon.process = daemon.owner().popen([*arguments, "--mode", daemon.mode], cwd="/",
-                                          stdout=daemon.log, stderr=daemon.log, **options)
-    daemon.wait_until_it_answers()
-
-
-def restart(daemon, how=signal.SIGTERM, programs=None):
-    end(daemon, how)
-    begin(daemon, programs)
-
-
-def detached(daemon, place, script, *options):
-    """A job that stays behind; its number."""
-    read_end, write_end = os.pipe()
-    process = daemon.user.popen(daemon.command("spawn", "--detach", "--json", *options, "--",
-                                               "/bin/sh", "-c", script),
-                                cwd=place, stdout=write_end, stderr=subprocess.DEVNULL)
-    os.close(write_end)
-    equal(process.wait(30), 0, f"spawn --detach {script!r}")
-    with os.fdopen(read_end, "rb") as file:
-        os.set_blocking(read_end, False)
-        return json.loads(file.read().split(b"\n")[0])["job"]
-
-
-def wait(daemon, job, seconds=30):
-    """(reason, code or signal) of a job."""
-    result = daemon.ctl("wait", "--json", "--timeout", f"{seconds}s", str(job), timeout=seconds + 30)
-    if result.returncode not in (0, 1) or not result.stdout:
-        raise AssertionError(f"wait {job}: {lib.show(result)}")
-    end_of = json.loads(result.stdout)
-    return end_of["reason"], end_of["signal"] if end_of["reason"] == "signaled" else end_of["code"]
-
-
-def listed(daemon):
-    return {job["job"]: job for job in
-            json.loads(succeeds(daemon.ctl("ps", "--json")))["jobs"]}
-
-
-def no_job_left(daemon):
-    wait_for(lambda: not listed(daemon), 15, "the end of all jobs")
+PID_AT = 60
 
 
 # ---- adoption ------------------------------------------------------------------------------
-
-
-def twenty(daemon, place, held):
-    """Twenty jobs, each with an end of its own; HELD is a file: they end when it is gone."""
-    ends = {}
-    for number in range(20):
-        hold = f"while [ -e {held} ]; do sleep 0.05; done; "
-        if number % 4 == 3:
-            wanted = ("signaled", (15, 9, 10, 6, 1)[number // 4])
-            script = f"{hold}kill -{wanted[1]} $$; sleep 60"
-        else:
-            wanted = ("exited", 7 * number)
-            script = f"{hold}exit {wanted[1]}"
-        ends[detached(daemon, place, script)] = wanted
-    return ends
 
 
 def check_twenty(daemon, how, while_down, programs=None):
@@ -140,10 +60,6 @@ def R24_results_are_exact_after_an_upgrade(daemon):
         check_twenty(daemon, signal.SIGTERM, False, programs)
         equal(os.readlink(f"/proc/{daemon.process.pid}/exe"), f"{programs}/fsboxd")
         restart(daemon)
-
-
-def run_place(daemon):
-    return "/run" if lib.IS_ROOT else os.path.dirname(run_dir(daemon))
 
 
 @case(*MODES)
@@ -225,152 +141,6 @@ def R24_pid_1_killed_while_fsboxd_is_down_is_lost(daemon):
     wait_for(lambda: not os.path.exists(f"/proc/{pid}") or pid not in lib.processes(), 5, "pid 1")
     begin(daemon)
     equal(wait(daemon, job), ("lost", 0))
-
-
-# ---- clients -------------------------------------------------------------------------------
-
-
-class Foreground:
-    """`fsboxctl spawn` that prints, waits for a file to go, prints again and ends with a status."""
-
-    def __init__(self, daemon, place, held, number):
-        self.number = number
-        self.path = f"{place}/relayed.{number}"
-        script = (f"echo before {number}; while [ -e {held} ]; do sleep 0.05; done; "
-                  f"echo after {number}; exit {number}")
-        # Every other one writes to a file that the job may not open: its client copies.
-        self.relayed = number % 2 == 1
-        # pylint: disable-next=consider-using-with
-        out = os.open(daemon.user.write(f"{daemon.user.home}/out.{number}"), os.O_RDWR) \
-            if self.relayed else subprocess.PIPE
-        self.process = daemon.user.popen(daemon.command("spawn", "--", "/bin/sh", "-c", script),
-                                         cwd=place, stdout=out, stderr=subprocess.PIPE)
-        self.out = out
-
-    def check(self):
-        out, errors = self.process.communicate(timeout=60)
-        if self.relayed:
-            out = os.pread(self.out, 4096, 0)
-            os.close(self.out)
-        equal((self.process.returncode, out, errors),
-              (self.number, f"before {self.number}\nafter {self.number}\n".encode(), b""))
-
-
-def running(daemon):
-    return [job for job in listed(daemon).values() if job["state"] == "running"]
-
-
-@case(*MODES)
-def clients_find_their_jobs_again(daemon):
-    place = project(daemon, "clients")
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        for while_down in (False, True):
-            held = daemon.user.write(f"{place}/held")
-            clients = [Foreground(daemon, place, held, number) for number in range(8)]
-            wait_for(lambda: len(running(daemon)) == 8, 20, "eight jobs")
-            end(daemon, how)
-            if while_down:
-                os.remove(held)
-                time.sleep(0.3)
-            begin(daemon)
-            if not while_down:
-                os.remove(held)
-            for client in clients:
-                client.check()
-            no_job_left(daemon)
-
-
-def brokers(daemon):
-    path = f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children"
-    with open(path, encoding="ascii") as file:
-        return [int(pid) for pid in file.read().split() if int(pid) in lib.processes("fsbox-broker")]
-
-
-@case(*MODES)
-def R24_results_are_exact_when_the_broker_dies(daemon):
-    place = project(daemon, "broker")
-    for while_dead in (False, True):
-        held = daemon.user.write(f"{place}/held")
-        ends = twenty(daemon, place, held)
-        clients = [Foreground(daemon, place, held, number) for number in range(6)]
-        wait_for(lambda: len(running(daemon)) == 26, 20, "the jobs")
-        if while_dead:
-            # Clients that were stopped ask only when all is over.
-            for client in clients:
-                client.process.send_signal(signal.SIGSTOP)
-        for pid in brokers(daemon):
-            os.kill(pid, signal.SIGKILL)
-        os.remove(held)
-        if while_dead:
-            wait_for(lambda: not lib.processes("fsbox-init"), 20, "the end of the jobs")
-            for client in clients:
-                client.process.send_signal(signal.SIGCONT)
-        for client in clients:
-            client.check()
-        equal({job: wait(daemon, job) for job in ends}, ends)
-        no_job_left(daemon)
-
-
-@case("system", "user")
-def R13_a_cookie_is_needed_to_be_right(daemon):
-    """What a new broker knows of a job is enough to refuse a wrong cookie."""
-    place = project(daemon, "cookie")
-    job = detached(daemon, place, "sleep 60")
-    restart(daemon, signal.SIGKILL)
-
-    def ask(path, number):
-        with wire.Connection(path) as connection:
-            connection.hello()
-            return [wire.kind_of(connection.call(method, {"job": number, "cookie": cookie, **more}))
-                    for method, more in (("wait", {}), ("inspect", {}), ("signal", {"signal": 9}))
-                    for cookie in ("0" * 32, "f" * 32)]
-
-    equal(lib.as_user(daemon.user, ask, daemon.socket, job), ["job-unknown"] * 6)
-    other = User("fsbxb") if lib.IS_ROOT and daemon.mode == "system" else None
-    if other:
-        status_is(daemon.ctl("wait", str(job), user=other), 1, "job-unknown")
-        status_is(daemon.ctl("signal", str(job), "KILL", user=other), 1)
-    succeeds(daemon.ctl("signal", str(job), "KILL"))
-    equal(wait(daemon, job), ("signaled", 9))
-
-
-def events(daemon):
-    path = {"system": "/var/log/fsbox", "root": "/var/lib/fsbox-root",
-            "user": f"{daemon.user.home}/.local/state/fsbox"}[daemon.mode]
-    with open(f"{path}/events.jsonl", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def check_events(daemon, jobs):
-    """Each of JOBS has one start and one end."""
-    wanted = {(job, kind): 1 for job in jobs for kind in ("execution.started", "execution.finished")}
-
-    def count():
-        found = {}
-        for event in events(daemon):
-            key = (event.get("job"), event.get("event"))
-            if key in wanted:
-                found[key] = found.get(key, 0) + 1
-        return found
-
-    end_at = time.monotonic() + 10
-    while count() != wanted and time.monotonic() < end_at:
-        time.sleep(0.1)
-    equal(count(), wanted, "records")
-
-
-@case(*MODES)
-def R30_no_record_is_lost(daemon):
-    place = project(daemon, "records")
-    jobs = [detached(daemon, place, "sleep 1.5") for _ in range(4)]
-    restart(daemon, signal.SIGTERM)
-    jobs += [detached(daemon, place, "sleep 1.5") for _ in range(4)]
-    for pid in lib.processes("fsbox-recorder"):
-        os.kill(pid, signal.SIGKILL)
-    jobs += [detached(daemon, place, "true") for _ in range(4)]
-    for job in jobs:
-        equal(wait(daemon, job), ("exited", 0))
-    check_events(daemon, jobs)
 
 
 # ---- records -------------------------------------------------------------------------------
