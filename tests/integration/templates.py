@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeing what fsboxd has prepared: templates, each of which has a builder that makes copies of it."""
 
+import contextlib
+import os
+
 import lib
 from lib import equal, succeeds
 

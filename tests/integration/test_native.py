@@ -211,15 +211,15 @@ def submounts(place, count):
 def r12_mounts_that_come_along_count():
     """A rule of one line may bring hundreds of mounts; templates are kept within template-cache-mounts."""
     for mode in ("system", "user"):
-        daemon = lib.make_daemon(mode).start(config="template-cache-mounts = 600\n")
+        daemon = lib.make_daemon(mode).start(config="template-cache-mounts = 800\n")
         try:
             place = project(daemon, "bound")
             daemon.user.shell("mkdir many too-many a b c d e f", cwd=place)
-            with submounts(f"{place}/many", 300), submounts(f"{place}/too-many", 601):
+            with submounts(f"{place}/many", 420), submounts(f"{place}/too-many", 801):
                 rules = ("--ro", "/usr", "--ro", "/etc", "--ro", "/bin", "--ro", "/lib", "--ro", "/lib64")
-                for name in "abcd":  # four of these would be far below 600 without what comes along
+                for name in "abcd":  # four of these would be far below 800 without what comes along
                     rebuilds(daemon, "true", *rules, "--ro", f"{place}/many", cwd=f"{place}/{name}")
-                equal(len(templates(daemon)), 1, "templates of 300 and some mounts each")
+                equal(len(templates(daemon)), 1, "templates of 420 and some mounts each")
                 rebuilds(daemon, "true", *rules, cwd=f"{place}/e")
                 kept = templates(daemon)
                 equal(len(kept), 2, "templates")
