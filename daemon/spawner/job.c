@@ -228,15 +228,6 @@ static void on_open_too_long(void *arg)
 
 /* ---- starting ------------------------------------------------------------------------ */
 
-/* PLACING_WAIT: it begins later, by job_resume(). */
-static int claim(struct job *job, const struct plan *plan, struct error *err)
-{
-	int r = placing_plan(job, plan, err);
-
-	job->waits = r == PLACING_WAIT;
-	return r;
-}
-
 static void park(struct job *job)
 {
 	job->parked = true;
@@ -257,7 +248,7 @@ static int start_once(struct job *job, const void *bytes, size_t byte_count, str
 	    (r = verify_plan(job->spawner, job->identity.uid, &plan, opgrant_net(job), err)) < 0 ||
 	    (r = verify_room(job->spawner, &job->start, &plan, opgrant_net(job), err)) < 0)
 		return r;
-	r = claim(job, &plan, err);
+	r = placing_plan(job, &plan, err);
 	if (r != 0 || (r = jobnet_begin(job, &plan, err)) < 0)
 		return r;
 	return jobproc_start(job, &plan, err);
@@ -276,14 +267,14 @@ static int start_prepared(struct job *job, const void *bytes, size_t byte_count,
 	int r = 0;
 
 	if (template) {
-		r = claim(job, &template->mem.plan, err);
+		r = placing_plan(job, &template->mem.plan, err);
 		if (r == 0)
 			template_wait(template, job);
 		return r;
 	}
 	if ((r = plan_decode(&plan, bytes, byte_count, err)) < 0 ||
 	    (r = verify_plan(spawner, job->identity.uid, &plan, opgrant_net(job), err)) < 0 ||
-	    (r = claim(job, &plan, err)) != 0)
+	    (r = placing_plan(job, &plan, err)) != 0)
 		return r;
 	return template_build(&spawner->templates, job, bytes, byte_count, &plan, err);
 }

@@ -22,6 +22,7 @@ int placing_plan(struct job *job, const struct plan *plan, struct error *err)
 			return r;
 		wait |= r;
 	}
+	job->waits = wait != 0;
 	return wait ? PLACING_WAIT : 0;
 }
 

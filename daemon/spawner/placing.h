@@ -23,8 +23,8 @@ struct spawner;
 #define PLACING_WAIT 1
 
 /*
- * JOB is about to be started with PLAN: claim what its mounts stand on. PLACING_WAIT; fails with
- * ERR_LEDGER_FAILED, ERR_NOMEM.
+ * JOB is about to be started with PLAN: claim what its mounts stand on. PLACING_WAIT: job_resume() is
+ * called when to begin again. Fails with ERR_LEDGER_FAILED, ERR_NOMEM.
  */
 int placing_plan(struct job *job, const struct plan *plan, struct error *err);
 

@@ -199,10 +199,9 @@ struct op_grant_id {
 	uint64_t id;
 };
 
-/* @repair: try again what could not be removed; @all: everybody's, for administrators */
 struct op_ledger {
-	uint32_t repair;
-	uint32_t all;
+	uint32_t repair; /* try again what could not be removed */
+	uint32_t all;    /* everybody's, for administrators */
 };
 
 struct op_message {

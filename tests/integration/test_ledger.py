@@ -48,6 +48,8 @@ def begin(daemon, place, *options, script="echo up; exec sleep 600", user=None):
         daemon.command("spawn", *options, "--", "/bin/sh", "-c", script), cwd=place, stdin=-1,
         stdout=-1)
     said = client.stdout.readline()
+    if said[:-1].isdigit():  # of one that is detached, perhaps first
+        said = client.stdout.readline()
     if said != b"up\n":
         raise AssertionError(f"the job did not begin: {said!r}; log: {daemon.logged()}")
     pids = [job["pid"] for job in daemon.jobs() if job["job"] not in known]
