@@ -18,7 +18,7 @@
 struct job;
 struct spawner;
 
-/* A file for JOB, which is about to start. Fails with ERR_SYSTEM: then it must not. */
+/* A file for JOB, which is going to start. Fails with ERR_SYSTEM: then it must not. */
 int adopt_note_start(struct job *job, struct error *err);
 
 /* JOB's pid 1 is known: written down before it is told to go on. Fails with ERR_SYSTEM. */

@@ -209,6 +209,11 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
 
 	link_message_init(&message, LINK_JOB_OPENED, seq, conn->id, job->id);
 	brokerlink_send_take(broker, &message, fds, 2);
+
+	/* While the broker works, if it still does; what is wrong shows when the job starts. */
+	job = job_find(spawner, message.job);
+	if (job)
+		(void)adopt_note_start(job, NULL);
 	return 0;
 }
 
@@ -332,7 +337,7 @@ void job_start(struct job *job, const struct conn *conn, const struct op_start *
 	if (job->peer_pidfd < 0)
 		(void)error_set(&err, ERR_SYSTEM, errno, "dup");
 	if (job->peer_pidfd < 0 || verify_start(job->spawner, &job->start, &err) < 0 ||
-	    adopt_note_start(job, &err) < 0)
+	    (job->file_fd < 0 && adopt_note_start(job, &err) < 0))
 		job_fail(job, err.kind, "verify", "%s", err.message);
 	else
 		job_begin(job);

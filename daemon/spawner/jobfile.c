@@ -195,12 +195,16 @@ static bool record_is_sound(const struct jobfile_record *record, uint64_t job)
 
 	if (record->magic != RECORD_MAGIC || record->version != RECORD_VERSION ||
 	    record->job != job || record->state < JOBFILE_MADE || record->state > JOBFILE_ENDED ||
-	    record->timed_out > 1 || record->killed > 1 || !identity_is_sound(&record->broker) ||
-	    !start_is_sound(&record->start))
+	    record->timed_out > 1 || record->killed > 1 || !identity_is_sound(&record->broker))
+		return false;
+	/* Perhaps before anybody said what is to be started. */
+	if (record->state == JOBFILE_MADE)
+		return true;
+	if (!start_is_sound(&record->start))
 		return false;
 	if (record->state == JOBFILE_ENDED)
 		return report_message_check(&report, report.size, NULL) == 0;
-	return record->state == JOBFILE_MADE || record->pid > 1;
+	return record->pid > 1;
 }
 
 /* Ours in every respect that the file system knows of. */
