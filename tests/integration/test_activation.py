@@ -159,4 +159,51 @@ def an_installed_fsbox_works_and_its_units_are_right():
         lib.sh("umount", "-l", "/usr/local")
 
 
+# Says what systemd does with the unit.
+SYSTEMCTL = """#!/bin/sh
+[ "$*" = "--system list-jobs --no-legend --plain fsboxd.service" ] || exit 9
+cat /run/systemd-jobs
+"""
+
+
+@case(root=True)
+def R35_stop_and_restart_are_told_apart_by_the_unit():
+    meson = shutil.which("meson", path=lib.PATH)
+    if not meson:
+        raise lib.Skip("meson is not here")
+    stage = f"{os.environ['FSBOX_TEST_TOP']}/installed"
+    lib.sh(meson, "install", "-C", lib.BUILD, "--no-rebuild", env=dict(os.environ, DESTDIR=stage),
+           stdout=subprocess.DEVNULL)
+    lib.mount("--bind", f"{stage}/usr/local", "/usr/local")
+    try:
+        with open("/usr/local/lib/systemd/system/fsboxd.service", encoding="utf-8") as file:
+            unit = file.read()
+        contains(unit, "\nKillMode=process\n")
+        script = unit.split("\nExecStopPost=")[1].split("\n")[0].split(" ")
+        with open("/usr/local/bin/systemctl", "w", encoding="ascii") as file:
+            file.write(SYSTEMCTL)
+        os.chmod("/usr/local/bin/systemctl", 0o755)
+        daemon = lib.make_daemon("system")
+        daemon.start(program="/usr/local/sbin/fsboxd")
+        place = project(daemon, "units")
+        succeeds(daemon.detach("--", "sleep", "600", cwd=place))
+
+        def after_stop(jobs, result="success"):
+            with open("/run/systemd-jobs", "w", encoding="ascii") as file:
+                file.write(jobs)
+            succeeds(User("root").run(script, env={"SERVICE_RESULT": result}))
+            return len(lib.processes("sleep"))
+
+        daemon.stop()
+        equal(after_stop("77 fsboxd.service restart running\n"), 1, "restart")
+        equal(after_stop("", "signal"), 1, "a crash, after which systemd starts another one")
+        daemon.start(program="/usr/local/sbin/fsboxd")
+        contains(daemon.ctl("ps").stdout, "sleep")
+        daemon.stop()
+        equal(after_stop("78 fsboxd.service stop running\n"), 0, "stop")
+        equal(lib.processes("fsbox-init"), {})
+    finally:
+        lib.sh("umount", "-l", "/usr/local")
+
+
 lib.main()
