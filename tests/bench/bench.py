@@ -75,22 +75,20 @@ def attempt(report, mode, name, function, *arguments):
 
 
 def measure(report, mode, commands):
+    """Each with a daemon that has done nothing before: what it then holds is of this benchmark."""
     print(f"{mode} mode:", flush=True)
-    daemon = start(mode)
-    try:
-        attempt(report, mode, "spawn", spawns.measure_spawn, daemon, mode, commands)
-        attempt(report, mode, "throughput", spawns.measure_throughput, daemon, mode)
-        if mode == "system" or not lib.IS_ROOT:
-            attempt(report, mode, "growth", spawns.measure_growth, daemon, mode)
-            attempt(report, mode, "many", rest.measure_many, daemon, mode)
-        if mode != "root":
-            attempt(report, mode, "exposure", rest.measure_exposure, daemon, mode)
-    finally:
-        daemon.stop()
+    steps = [("spawn", spawns.measure_spawn, "", [commands]), ("throughput", spawns.measure_throughput, "", [])]
+    if mode == "system" or not lib.IS_ROOT:
+        steps += [("growth", spawns.measure_growth, "", []), ("many", rest.measure_many, "", [])]
     if mode != "root":
-        daemon = start(mode, "zygotes = 4\n")
+        steps += [("exposure", rest.measure_exposure, "", []),
+                  ("zygotes", spawns.measure_zygotes, "zygotes = 4\n", [])]
+    for name, function, config, more in steps:
+        if name not in OPTIONS.benchmarks:
+            continue
+        daemon = start(mode, config)
         try:
-            attempt(report, mode, "zygotes", spawns.measure_zygotes, daemon, mode)
+            attempt(report, mode, name, function, daemon, mode, *more)
         finally:
             daemon.stop()
 
