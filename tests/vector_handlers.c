@@ -360,5 +360,6 @@ const struct vector_function *vector_function(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
 		if (strcmp(functions[i].name, name) == 0)
 			return &functions[i];
-	return vector_egress_function(name);
+	return vector_masks_function(name) ? vector_masks_function(name)
+					   : vector_egress_function(name);
 }

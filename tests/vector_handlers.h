@@ -35,4 +35,7 @@ const struct vector_function *vector_function(const char *name);
 /* Those of the egress sandbox: looked up by the former. */
 const struct vector_function *vector_egress_function(const char *name);
 
+/* Mount points of masks on the host: likewise. */
+const struct vector_function *vector_masks_function(const char *name);
+
 #endif

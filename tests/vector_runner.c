@@ -26,8 +26,8 @@ struct score {
 	size_t skipped;
 };
 
-/* Covered elsewhere: placeholders on the disk, the probe of the kernel. */
-static const char *const later_functions[] = { "maskLifecycle", "pidNamespaceProbe" };
+/* Covered elsewhere: the probe of the kernel. */
+static const char *const later_functions[] = { "pidNamespaceProbe" };
 
 static bool is_later(const char *function)
 {

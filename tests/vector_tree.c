@@ -75,11 +75,13 @@ static int make_parents(const char *path)
 	return 0;
 }
 
-static int make_file(const char *path, const char *mode)
+static int make_file(const char *path, const char *mode, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	int r = fd < 0 ? -1 : fchmod(fd, mode ? (mode_t)strtoul(mode, NULL, 8) : 0644);
 
+	if (r == 0 && text && write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		r = -1;
 	if (fd >= 0)
 		(void)close(fd);
 	return r;
@@ -95,7 +97,8 @@ static int make_node(const struct json_value *entry, const char *path)
 	if (strcmp(type, "dir") == 0)
 		return mkdir(path, 0755) < 0 && errno != EEXIST ? -1 : 0;
 	if (strcmp(type, "file") == 0)
-		return make_file(path, json_get_string(entry, "mode"));
+		return make_file(path, json_get_string(entry, "mode"),
+				 json_get_string(entry, "text"));
 	if (strcmp(type, "fifo") == 0)
 		return mkfifo(path, 0644);
 	if (strcmp(type, "symlink") == 0 && target)
