@@ -115,14 +115,14 @@
 #ifndef LIMIT_SETUP_MS
 #define LIMIT_SETUP_MS 30000
 #endif
-#define LIMIT_GUARD_IDLE_MS 60000  /* a guard without a plan that anybody uses */
-#define LIMIT_GUARD_ANSWER_MS 1000 /* a guard must say that it is done with a job */
-#define LIMIT_FRAME_MS 30000       /* a frame once begun must be complete */
-#define LIMIT_HELLO_MS 10000       /* a connection must say hello */
-#define LIMIT_TEARDOWN_MS 5000     /* what cannot be killed is reported, not waited for */
-#define LIMIT_LIFELINE_MS 200      /* from TERM to KILL for a job whose client vanished */
-#define LIMIT_GRACE_MS 2000        /* from SIGTERM to SIGKILL when a job's time is up */
-#define LIMIT_STALL_MS 10000       /* a broker must take what fsboxd sends it */
+#define LIMIT_GUARD_IDLE_MS 60000   /* a guard without a plan that anybody uses */
+#define LIMIT_GUARD_ANSWER_MS 10000 /* a guard must say that it is done with a job */
+#define LIMIT_FRAME_MS 30000        /* a frame once begun must be complete */
+#define LIMIT_HELLO_MS 10000        /* a connection must say hello */
+#define LIMIT_TEARDOWN_MS 5000      /* what cannot be killed is reported, not waited for */
+#define LIMIT_LIFELINE_MS 200       /* from TERM to KILL for a job whose client vanished */
+#define LIMIT_GRACE_MS 2000         /* from SIGTERM to SIGKILL when a job's time is up */
+#define LIMIT_STALL_MS 10000        /* a broker must take what fsboxd sends it */
 #define LIMIT_BROKER_IDLE_MS 30000
 
 /* A client that does not read: bytes queued to it before its connection is closed. */

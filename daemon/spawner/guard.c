@@ -11,6 +11,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +25,9 @@
 #include "daemon/spawner/report.h"
 #include "daemon/spawner/sealed.h"
 #include "proto/wire/guardop.h"
+
+/* Where we may: system mode. */
+#define GUARD_NICE (-5)
 
 uint64_t guard_now_ns(void)
 {
@@ -488,6 +492,8 @@ static int become(const struct guard_input *input, int *ret_masks_fd, struct err
 	(void)umask(077);
 	(void)prctl(PR_SET_NAME, "fsbox-guard", 0L, 0L, 0L);
 	lower_to_ordinary();
+	/* What it has not put right yet is open: before what the jobs themselves do. */
+	(void)setpriority(PRIO_PROCESS, 0, GUARD_NICE);
 	if (chdir("/") < 0)
 		return error_set(err, ERR_SYSTEM, errno, "chdir /");
 	r = child_arrange_fds(keep, user_ns_fd < 0 ? 2 : 3, false, err);
