@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spawner/placeholder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -23,6 +25,9 @@
 
 #define PLACEHOLDER_MODE 0700
 #define NAME_BYTES 256 /* NAME_MAX and a NUL */
+
+/* Directory entries that are looked at for a parent that was renamed. */
+#define RENAMED_ENTRIES 4096
 
 /* The user may be at work in the same directories; each round ends with something having changed. */
 #define MAKE_ROUNDS 16
@@ -333,6 +338,65 @@ static int parent_missing(const struct report_placeholder *placeholder, struct e
 	return remove_later(err, ENOENT, placeholder->path);
 }
 
+/* Of the directory BASE whatever entry has REL below it as the recorded parent: its descriptor, or -1. */
+static int search_entries(const struct node_identity *parent, const char *base, const char *rel,
+			  unsigned int *left)
+{
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = WALK };
+	DIR *dir = fdopendir((int)syscall(SYS_openat2, AT_FDCWD, base, &how, sizeof(how)));
+	struct dirent *entry = NULL;
+	int result = -1;
+
+	while (dir && result < 0 && *left > 0 && (entry = readdir(dir))) {
+		char path[LIMIT_PATH_BYTES + NAME_BYTES];
+		AUTO(auto_close) int fd = -1;
+		struct node_identity identity;
+
+		--*left;
+		if (entry->d_name[0] == '.' && strspn(entry->d_name, ".") == strlen(entry->d_name))
+			continue;
+		/* The parent itself can be told by its number already. */
+		if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) ||
+		    (rel[0] == '\0' && entry->d_ino != parent->ino))
+			continue;
+		(void)snprintf(path, sizeof(path), "%s%s", entry->d_name, rel);
+		fd = open_how(dirfd(dir), path, O_DIRECTORY,
+			      WALK | RESOLVE_BENEATH | RESOLVE_NO_XDEV);
+		if (fd >= 0 && node_identity_read(fd, &identity, NULL) == 0 &&
+		    node_identity_equal(&identity, parent))
+			result = steal_fd(&fd);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return result;
+}
+
+/*
+ * The recorded parent was PATH and is not any more: its user renamed it, or a directory above it, perhaps
+ * where it was. Looks so far as is cheap; -1: elsewhere, or gone.
+ */
+static int find_renamed(const struct node_identity *parent, const char *path)
+{
+	unsigned int left = RENAMED_ENTRIES;
+	char base[LIMIT_PATH_BYTES + 1];
+	const char *rel = path + strlen(path);
+
+	while (left > 0 && rel > path) {
+		const char *name = rel - 1;
+		int fd = -1;
+
+		while (name > path && *name != '/')
+			name--;
+		(void)snprintf(base, sizeof(base), "%.*s", name == path ? 1 : (int)(name - path),
+			       path);
+		fd = search_entries(parent, base, rel, &left);
+		if (fd >= 0)
+			return fd;
+		rel = name;
+	}
+	return -1;
+}
+
 /* The parent directory, if it is the one that was recorded. Returns 1 with it, 0 to forget, or fails. */
 static int open_parent(const struct report_placeholder *placeholder, int *ret_fd, struct error *err)
 {
@@ -349,9 +413,10 @@ static int open_parent(const struct report_placeholder *placeholder, int *ret_fd
 	*slash = '\0';
 	fd = open_how(AT_FDCWD, path[0] ? path : "/", O_DIRECTORY, WALK);
 	if (fd < 0) {
-		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
-			return parent_missing(placeholder, err);
-		return remove_later(err, errno, placeholder->path);
+		if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+			return remove_later(err, errno, placeholder->path);
+		*ret_fd = find_renamed(&placeholder->parent, path);
+		return *ret_fd >= 0 ? 1 : parent_missing(placeholder, err);
 	}
 	r = node_identity_read(fd, &identity, err);
 	if (r < 0)
@@ -360,9 +425,10 @@ static int open_parent(const struct report_placeholder *placeholder, int *ret_fd
 		*ret_fd = steal_fd(&fd);
 		return 1;
 	}
-	if (same_file_system(&identity, &placeholder->parent))
-		return 0; /* replaced; and ours with it */
-	return remove_later(err, ENOENT, placeholder->path);
+	if (!same_file_system(&identity, &placeholder->parent))
+		return remove_later(err, ENOENT, placeholder->path);
+	*ret_fd = find_renamed(&placeholder->parent, path);
+	return *ret_fd >= 0 ? 1 : 0; /* replaced; and ours with it */
 }
 
 /*

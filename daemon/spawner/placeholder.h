@@ -48,7 +48,7 @@ enum placeholder_fate {
 };
 
 /*
- * Remove one placeholder. Returns its fate (enum placeholder_fate): with each it may be forgotten. Fails
+ * Remove one placeholder, also where a directory above it was renamed. Returns its fate (enum placeholder_fate): with each it may be forgotten. Fails
  * with ERR_SYSTEM when it must be tried again later (file system not mounted, I/O error).
  */
 int placeholder_remove(const struct placeholder *placeholder, struct error *err);

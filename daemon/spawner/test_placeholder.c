@@ -281,20 +281,53 @@ static void the_parent_must_be_the_same_too(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir(in_base("p"), 0755), 0);
+	assert_int_equal(mkdir(in_base("other"), 0755), 0);
 	what = make_one(in_base("p/a"));
-	/* Moved away as a whole, and another in its place. */
-	assert_int_equal(rename(in_base("p"), in_base("q")), 0);
+	/* Another one in its place, and ours elsewhere. */
+	assert_int_equal(rename(in_base("p"), in_base("other/q")), 0);
 	assert_int_equal(remove_one(&what), PLACEHOLDER_GONE);
 	assert_int_equal(mkdir(in_base("p"), 0755), 0);
-	assert_int_equal(rename(in_base("q/a"), in_base("p/a")), 0);
+	assert_int_equal(rename(in_base("other/q/a"), in_base("p/a")), 0);
 	assert_int_equal(remove_one(&what), PLACEHOLDER_GONE);
 	assert_int_equal(lstat(in_base("p/a"), &st), 0);
 	/* Through a link. */
-	assert_int_equal(rename(in_base("p/a"), in_base("q/a")), 0);
+	assert_int_equal(rename(in_base("p/a"), in_base("other/q/a")), 0);
 	assert_int_equal(rmdir(in_base("p")), 0);
-	assert_int_equal(symlink("q", in_base("p")), 0);
+	assert_int_equal(symlink("other/q", in_base("p")), 0);
 	assert_int_equal(remove_one(&what), PLACEHOLDER_GONE);
-	assert_int_equal(lstat(in_base("q/a"), &st), 0);
+	assert_int_equal(lstat(in_base("other/q/a"), &st), 0);
+}
+
+/* What is above it was renamed meanwhile: found, if it is not far. */
+static void R26_renamed_above(void **state)
+{
+	struct report_placeholder what;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mkdir(in_base("p"), 0755), 0);
+	what = make_one(in_base("p/a"));
+	assert_int_equal(rename(in_base("p"), in_base("q")), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_REMOVED);
+	assert_int_equal(lstat(in_base("q"), &st), 0);
+
+	/* Further up, with something like it in the old place. */
+	assert_int_equal(mkdir(in_base("x"), 0755), 0);
+	assert_int_equal(mkdir(in_base("x/y"), 0755), 0);
+	what = make_one(in_base("x/y/a"));
+	assert_int_equal(rename(in_base("x"), in_base("w")), 0);
+	assert_int_equal(mkdir(in_base("x"), 0755), 0);
+	assert_int_equal(mkdir(in_base("x/y"), 0755), 0);
+	assert_int_equal(mkdir(in_base("x/y/a"), 0700), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_REMOVED);
+	assert_int_equal(lstat(in_base("w/y/a"), &st), -1);
+	assert_int_equal(lstat(in_base("x/y/a"), &st), 0);
+	/* With something in it there. */
+	what = make_one(in_base("w/y/b"));
+	assert_int_equal(rename(in_base("w"), in_base("v")), 0);
+	assert_int_equal(mknod(in_base("v/y/b/f"), S_IFREG | 0600, 0), 0);
+	assert_int_equal(remove_one(&what), PLACEHOLDER_LEFT);
+	assert_int_equal(lstat(in_base("v/y/b/f"), &st), 0);
 }
 
 static void an_intent_is_removed_by_its_marks(void **state)
@@ -447,6 +480,7 @@ int main(void)
 		CASE(races_while_making),
 		CASE(R26_only_the_very_object_is_removed),
 		CASE(the_parent_must_be_the_same_too),
+		CASE(R26_renamed_above),
 		CASE(an_intent_is_removed_by_its_marks),
 		CASE(swapped_under_way),
 		CASE(identities),

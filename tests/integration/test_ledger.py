@@ -399,6 +399,18 @@ def r26_what_the_host_does_meanwhile(daemon):
           "mine\nmine\nmine\np:\n.a\nb\n\np/b:\nf\n")
 
 
+@case(*MODES)
+def r26_the_host_renames_what_is_above(daemon):
+    place = project(daemon, "renamed")
+    daemon.user.shell("mkdir -p p/q", cwd=place)
+    client, _ = begin(daemon, place, "--deny", f"{place}/p/q/.a", "--deny", f"{place}/p/x/y")
+    daemon.user.shell("mv p moved; mkdir -p p/q; mkdir -m 0700 p/q/.a", cwd=place)
+    end(client)
+    wait_for(lambda: not daemon.jobs(), 10, "the end")
+    equal(daemon.user.shell("find . | sort", cwd=place),
+          ".\n./moved\n./moved/q\n./p\n./p/q\n./p/q/.a\n")
+
+
 def end_quietly(client):
     client.kill()
     client.wait()
