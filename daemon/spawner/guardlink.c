@@ -185,6 +185,10 @@ static void on_message(const struct report_message *report, void *arg)
 		plan_is_watched(link, report->u.done.number);
 		return;
 	case REPORT_GUARD_DONE:
+		job = job_find(link->spawner, report->u.done.number);
+		/* Of a short job: what its pid 1 said before that is still unread. */
+		if (job && is_guarded(job, link) && !job->up)
+			jobproc_catch_up(job);
 		job = job_meant(link, report->u.done.number);
 		if (job)
 			job_is_done(job);

@@ -121,8 +121,7 @@ static void on_pid1_end(uint32_t events, void *arg)
 	loop_remove(&job->spawner->loop, &job->pid1_source);
 
 	/* All it said is in the pipe by now. */
-	while (read_reports(job))
-		continue;
+	jobproc_catch_up(job);
 	if (job->adopted)
 		adopt_settle(job);
 	if (job->started || job->adopted)
@@ -390,6 +389,12 @@ static bool read_reports(struct job *job)
 	return false;
 }
 
+void jobproc_catch_up(struct job *job)
+{
+	while (read_reports(job))
+		continue;
+}
+
 static void on_report(uint32_t events, void *arg)
 {
 	struct job *job = arg;
@@ -422,8 +427,7 @@ static void on_leader_exit(int status, void *arg)
 	struct job *job = arg;
 
 	job->leader_gone = true;
-	while (read_reports(job))
-		continue;
+	jobproc_catch_up(job);
 
 	/* With pid 1 known the job goes on without it. */
 	if (!job->up && !job->failed)

@@ -21,6 +21,9 @@ struct job;
  */
 int jobproc_start(struct job *job, const struct plan *plan, struct error *err);
 
+/* Take what pid 1 has reported by now, before its turn. */
+void jobproc_catch_up(struct job *job);
+
 /* Kill whatever is known of the job; how it ended is noticed as usual, or given up on in time. */
 void jobproc_kill(struct job *job);
 

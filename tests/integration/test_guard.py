@@ -223,4 +223,20 @@ def inspect_shows_what_holds_a_job(daemon):
         job.end()
 
 
+@case(*MODES)
+def r27_many_short_jobs_at_once(daemon):
+    """What a guard says of a job counts, also when it is heard before pid 1's own words."""
+    place = project(daemon, "short")
+    secret = daemon.user.write(f"{place}/.env", "LEAK\n")
+    down = len(events(daemon, "guard.down"))
+    command = daemon.command("spawn", "--deny", secret, *NATIVE, "--", "/bin/true")
+    for _ in range(3):
+        jobs = [daemon.user.popen(command, cwd=place, stdin=-1, stdout=-1, stderr=-1)
+                for _ in range(24)]
+        for job in jobs:
+            out = job.communicate(timeout=60)
+            equal(job.returncode, 0, str(out))
+    equal(len(events(daemon, "guard.down")), down, "guards that went down")
+
+
 lib.main()
