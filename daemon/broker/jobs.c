@@ -240,6 +240,7 @@ static void on_report(struct job *job, const struct report_message *report, int 
 	case REPORT_NAME_APPEARED:
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
+	case REPORT_GUARD_HOLDS:
 	case REPORT_KIND_COUNT:
 		break; /* for fsboxd */
 	}
@@ -351,6 +352,7 @@ int jobs_adopt(struct broker *broker, uint64_t id, const struct link_job_found *
 	job->phase = JOB_PHASE_RUNNING;
 	job->channel = -1;
 	job->has_lifeline = true; /* init has it, or it was detached */
+	job->guard.repaired = found->repaired;
 	memcpy(job->cookie_hash, found->cookie_hash, sizeof(job->cookie_hash));
 	method_result_init(METHOD_INSPECT, &facts);
 	job->facts = facts.inspect;

@@ -11,6 +11,7 @@
 #include "daemon/spawner/audit.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/ended.h"
+#include "daemon/spawner/guardadopt.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobfile.h"
 #include "daemon/spawner/jobproc.h"
@@ -44,6 +45,9 @@ static void fill(const struct job *job, struct jobfile_record *ret_record)
 	ret_record->killed = job->killed;
 	ret_record->begun_ms = job->begun_ms != 0 ? job->begun_ms : loop_now_ms();
 	ret_record->started_real_ms = job->started_real_ms;
+	ret_record->guard_plan = job->guarded.plan_id;
+	ret_record->guard_begun_ms = job->guarded.begun_ms;
+	ret_record->repaired = job->guarded.repaired;
 	ret_record->broker = job->broker->identity;
 	ret_record->start = job->start;
 	ret_record->ended = job->record;
@@ -94,7 +98,8 @@ void adopt_note_end(struct job *job)
 	adopt_note(job);
 	auto_close(&job->file_fd);
 	job->file_fd = -1;
-	ended_add(job->broker, job->id, job->start.cookie_hash, &job->record);
+	ended_add(job->broker, job->id, job->start.cookie_hash, &job->record,
+		  job->guarded.repaired);
 }
 
 void adopt_release(struct job *job)
@@ -175,6 +180,7 @@ static void look_again(void *arg)
 		begin_as_told(job, &page);
 		adopt_note(job);
 		jobtime_run(job);
+		guardadopt_job(job);
 	} else if (loop_now_ms() - job->begun_ms > LIMIT_SETUP_MS) {
 		job_fail(job, ERR_TIMEOUT, "restart", "the job did not begin within %d seconds",
 			 LIMIT_SETUP_MS / 1000);
@@ -193,6 +199,7 @@ static void go_on(struct job *job)
 	} else {
 		job->state = job->timed_out ? JOB_ENDING : JOB_RUNNING;
 		jobtime_run(job);
+		guardadopt_job(job);
 	}
 }
 
@@ -221,6 +228,7 @@ static int make_job(struct spawner *spawner, const struct jobfile_record *record
 	job->started_real_ms = record->started_real_ms;
 	job->birth = record->birth;
 	job->pid1 = record->pid;
+	guardadopt_note(job, record->guard_plan, record->guard_begun_ms, record->repaired);
 	*ret_job = job;
 	return 0;
 }
@@ -245,6 +253,7 @@ static void take_over(struct spawner *spawner, const struct jobfile_record *reco
 		jobfile_remove(&spawner->jobfiles, record->job);
 	} else if (job->pid1_fd >= 0) {
 		spawner->adopted++;
+		job->up = true;
 		go_on(job);
 	} else {
 		adopt_settle(job);
@@ -257,7 +266,8 @@ static void keep_result(struct spawner *spawner, const struct jobfile_record *re
 	struct brokerlink *link = NULL;
 
 	if (brokerlink_get(spawner, &record->broker, &link, NULL) == 0)
-		ended_add(link, record->job, record->start.cookie_hash, &record->ended);
+		ended_add(link, record->job, record->start.cookie_hash, &record->ended,
+			  record->repaired);
 	else
 		jobfile_remove(&spawner->jobfiles, record->job);
 }
@@ -285,7 +295,9 @@ int adopt_jobs(struct spawner *spawner, struct error *err)
 	int r = 0;
 
 	jobfiles_end_brokers(&spawner->jobfiles);
-	r = jobfiles_scan(&spawner->jobfiles, on_found, spawner, err);
+	if ((r = guardadopt_begin(spawner, err)) == 0 &&
+	    (r = jobfiles_scan(&spawner->jobfiles, on_found, spawner, err)) == 0)
+		r = guardadopt_end(spawner, err);
 	fdstore_drop_rest(&spawner->fdstore);
 	if (r == 0 && spawner->adopted > 0)
 		log_write(LOG_INFO, "%zu jobs were taken over", spawner->adopted);

@@ -35,7 +35,7 @@ static void on_time(void *arg)
 }
 
 void ended_add(struct brokerlink *link, uint64_t job, const uint8_t cookie_hash[32],
-	       const struct exit_record *record)
+	       const struct exit_record *record, uint32_t repaired)
 {
 	struct spawner *spawner = link->spawner;
 	struct ended_list *list = &link->ended;
@@ -49,6 +49,7 @@ void ended_add(struct brokerlink *link, uint64_t job, const uint8_t cookie_hash[
 	ended->job = job;
 	memcpy(ended->cookie_hash, cookie_hash, sizeof(ended->cookie_hash));
 	ended->record = *record;
+	ended->repaired = repaired;
 	ended->until_ms = loop_now_ms() + LIMIT_RESULT_KEPT_MS;
 	if (list->last)
 		list->last->next = ended;

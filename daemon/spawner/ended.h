@@ -22,6 +22,7 @@ struct ended {
 	uint64_t job;
 	uint8_t cookie_hash[32];
 	struct exit_record record;
+	uint32_t repaired; /* see struct guard_share */
 	uint64_t until_ms;
 	struct ended *next; /* ended_list.first, oldest first */
 };
@@ -35,7 +36,7 @@ struct ended_list {
 
 /* JOB of LINK is over, and has a file. Without memory for it the file is removed at once. */
 void ended_add(struct brokerlink *link, uint64_t job, const uint8_t cookie_hash[32],
-	       const struct exit_record *record);
+	       const struct exit_record *record, uint32_t repaired);
 
 /* Of any identity with UID; NULL: not known, or not any more. */
 const struct ended *ended_find(const struct spawner *spawner, uid_t uid, uint64_t job);

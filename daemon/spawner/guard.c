@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,12 +115,12 @@ void guard_tell_path(const struct guarded_job *job, enum report_kind kind, const
 	guard_tell(job->state, &message);
 }
 
-static void tell_number(struct guard_state *state, enum report_kind kind, uint64_t number)
+void guard_tell_number(struct guard_state *state, enum report_kind kind, uint64_t number)
 {
 	struct report_message message;
 
 	report_begin(&message, kind);
-	message.u.done.number = number;
+	message.u.number = number;
 	guard_tell(state, &message);
 }
 
@@ -195,7 +196,7 @@ static int take_plan(struct guard_state *state, const struct guard_order *order,
 	}
 	plan->next = state->plans;
 	state->plans = plan;
-	tell_number(state, REPORT_GUARD_WATCHES, plan->id);
+	guard_tell_number(state, REPORT_GUARD_WATCHES, plan->id);
 	return 0;
 }
 
@@ -262,7 +263,7 @@ static void on_job_end(uint32_t events, void *arg)
 	(void)events;
 	guard_read_names(state);
 	guard_look_last(state, job);
-	tell_number(state, REPORT_GUARD_DONE, id);
+	guard_tell_number(state, REPORT_GUARD_DONE, id);
 	drop_job(job);
 	guard_repair(state);
 }
@@ -280,7 +281,7 @@ static void on_info(uint32_t events, void *arg)
 /* Whether nothing had gone before we began to listen: as many mounts as a job that was found whole. */
 static void check_whole(struct guarded_job *job)
 {
-	if (job->ns.count == 0 || job->ns.count != job->plan->mounts)
+	if (job->handed || job->ns.count == 0 || job->ns.count != job->plan->mounts)
 		guard_mark(job);
 }
 
@@ -324,6 +325,7 @@ static int take_job(struct guard_state *state, const struct guard_order *order, 
 		.pid = order->pid != 0 ? order->pid : sender,
 		.flags = order->flags,
 		.plan = plan,
+		.handed = order->pid != 0,
 		.ns_fd = steal_fd(&fds[0]),
 		.end_fd = steal_fd(&fds[1]),
 		.end_source = LOOP_SOURCE_INIT,
@@ -442,7 +444,32 @@ static void on_mounts(uint32_t events, void *arg)
 	guard_repair(state);
 }
 
+/* A guard of the next fsboxd has all our jobs: what is there by now is still ours to take away. */
+static void on_replaced(uint32_t events, void *arg)
+{
+	struct guard_state *state = arg;
+
+	(void)events;
+	guard_read_names(state);
+	for (struct guarded_job *job = state->jobs; job; job = job->next)
+		guard_look_last(state, job);
+	loop_stop(&state->loop);
+}
+
 /* ---- life ----------------------------------------------------------------------------- */
+
+static int open_end(struct guard_state *state, struct error *err)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 ||
+	    (state->end_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "signalfd");
+	return loop_add(&state->loop, &state->end_source, state->end_fd, EPOLLIN, on_replaced,
+			state, err);
+}
 
 static int open_sources(struct guard_state *state, struct error *err)
 {
@@ -460,6 +487,7 @@ static int open_sources(struct guard_state *state, struct error *err)
 			  state, err)) < 0 ||
 	    (r = loop_add(&state->loop, &state->inotify_source, state->inotify_fd, EPOLLIN,
 			  on_names, state, err)) < 0 ||
+	    (r = open_end(state, err)) < 0 ||
 	    (r = loop_add(&state->loop, &state->report_source, state->report_fd, 0,
 			  on_report_writable, state, err)) < 0)
 		return r;
@@ -531,6 +559,8 @@ _Noreturn void guard_run(const struct guard_input *input)
 		.report_source = LOOP_SOURCE_INIT,
 		.inotify_source = LOOP_SOURCE_INIT,
 		.mounts_source = LOOP_SOURCE_INIT,
+		.end_source = LOOP_SOURCE_INIT,
+		.end_fd = -1,
 	};
 
 	if (become(input, &state.masks_fd, NULL) < 0 || open_sources(&state, NULL) < 0)

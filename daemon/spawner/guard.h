@@ -16,7 +16,8 @@
  * Names that give a program execution when they appear (R28) are renamed as soon as they are there.
  *
  * It can be killed or stopped by its own user, which harms that user's jobs alone (R14); fsboxd notices.
- * When fsboxd is gone it goes on, and ends with the last of its jobs.
+ * When fsboxd is gone it goes on, and ends with the last of its jobs, or by SIGTERM when another fsboxd
+ * has given them to a guard of its own (guardadopt.h).
  */
 
 #include <stdbool.h>

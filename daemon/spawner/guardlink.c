@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +17,12 @@
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/guard.h"
-#include "daemon/spawner/guardplan.h"
+#include "daemon/spawner/guardadopt.h"
+#include "daemon/spawner/guardfile.h"
 #include "daemon/spawner/guardtell.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
-#include "daemon/spawner/sealed.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
 #include "daemon/spawner/template.h"
@@ -45,30 +44,11 @@
 
 #define REPORT_PIPE_BYTES (256 << 10)
 
-/*
- * A plan that a guard knows or is to know.
- *
- * @refs        templates and jobs
- * @generation  of the guard that was told
- * @watched     that one said that it is ready
- */
-struct guard_plan {
-	struct guardlink *link;
-	uint64_t id;
-	int fd;
-	size_t bytes;
-	size_t refs;
-	uint64_t generation;
-	bool watched;
-	struct guard_plan *next; /* guardlinks.plans */
-};
-
 static int start(struct guardlink *link, struct error *err);
 
 /* ---- orders --------------------------------------------------------------------------- */
 
-/* One that does not take its orders is none. */
-static void order(struct guardlink *link, const struct guard_order *message, const int *fds)
+void guardlink_order(struct guardlink *link, const struct guard_order *message, const int *fds)
 {
 	struct error err = ERROR_INIT;
 
@@ -78,7 +58,7 @@ static void order(struct guardlink *link, const struct guard_order *message, con
 	child_signal(&link->child, SIGKILL);
 }
 
-static void order_plan(struct guard_plan *plan)
+void guardlink_order_plan(struct guard_plan *plan)
 {
 	struct guard_order message;
 
@@ -87,7 +67,7 @@ static void order_plan(struct guard_plan *plan)
 	message.plan_bytes = (uint32_t)plan->bytes;
 	plan->generation = plan->link->generation;
 	plan->watched = false;
-	order(plan->link, &message, &plan->fd);
+	guardlink_order(plan->link, &message, &plan->fd);
 }
 
 static uint32_t flags_of(const struct spawner *spawner)
@@ -103,27 +83,26 @@ static bool is_guarded(const struct job *job, const struct guardlink *link)
 	return job->guarded.plan && job->guarded.plan->link == link;
 }
 
-/* Hand JOB, which runs, to the guard that is there now. */
-static void order_job(struct job *job)
+static int mount_ns_of(const struct job *job)
+{
+	if (job->adopted)
+		return guardadopt_open(job, NSFD_MOUNT);
+	/* In user mode pid 1 lets nobody look in; its parent stands in the same namespace. */
+	return job->leader_is_pid1 ? nsfd_open(job->pid1_fd, job->pid1, NSFD_MOUNT)
+				   : nsfd_open(job->leader.pidfd, job->leader.pid, NSFD_MOUNT);
+}
+
+int guardlink_hand(struct job *job, struct error *err)
 {
 	const struct guard_plan *plan = job->guarded.plan;
-	const struct child *leader = &job->leader;
-	AUTO(auto_close) int ns_fd = -1;
+	AUTO(auto_close) int ns_fd = mount_ns_of(job);
 	struct guard_order message;
 	int fds[GUARD_ORDER_FDS];
 
 	job->guarded.generation = plan->link->generation;
-	/* In user mode pid 1 lets nobody look in; its parent stands in the same namespace. */
-	ns_fd = job->leader_is_pid1 ? nsfd_open(job->pid1_fd, job->pid1, NSFD_MOUNT)
-				    : nsfd_open(leader->pidfd, leader->pid, NSFD_MOUNT);
-	if (ns_fd < 0) {
-		log_write(LOG_ERROR, "job %llu cannot be guarded any more: %s",
-			  (unsigned long long)job->id, strerror(errno));
-		job->guarded.done = true;
-		job->killed = true;
-		jobproc_kill(job);
-		return;
-	}
+	if (ns_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open the mounts of job %llu",
+				 (unsigned long long)job->id);
 	guard_order_init(&message, GUARD_ORDER_JOB);
 	message.plan = plan->id;
 	message.job = job->id;
@@ -133,13 +112,39 @@ static void order_job(struct job *job)
 	message.pid = job->pid1;
 	fds[0] = ns_fd;
 	fds[1] = job->pid1_fd;
-	order(plan->link, &message, fds);
+	guardlink_order(plan->link, &message, fds);
+	return 0;
+}
+
+void guardlink_give_up(struct job *job)
+{
+	job->guarded.done = true;
+	job->killed = true;
+	jobproc_kill(job);
+}
+
+/* To the guard that is there now, or it ends. */
+static void order_job(struct job *job)
+{
+	struct error err = ERROR_INIT;
+
+	if (guardlink_hand(job, &err) == 0)
+		return;
+	log_failure(&err, "job %llu cannot be guarded any more", (unsigned long long)job->id);
+	guardlink_give_up(job);
 }
 
 /* ---- reports -------------------------------------------------------------------------- */
 
+static void job_is_held(struct job *job)
+{
+	if (job->guarded.by_old)
+		guardadopt_held(job);
+}
+
 static void job_is_done(struct job *job)
 {
+	job_is_held(job);
 	if (job->guarded.done)
 		return;
 	job->guarded.done = true;
@@ -182,16 +187,21 @@ static void on_message(const struct report_message *report, void *arg)
 			guardtell(job, (enum report_kind)report->kind, &report->u.guard);
 		return;
 	case REPORT_GUARD_WATCHES:
-		plan_is_watched(link, report->u.done.number);
+		plan_is_watched(link, report->u.number);
 		return;
 	case REPORT_GUARD_DONE:
-		job = job_find(link->spawner, report->u.done.number);
+		job = job_find(link->spawner, report->u.number);
 		/* Of a short job: what its pid 1 said before that is still unread. */
 		if (job && is_guarded(job, link) && !job->up)
 			jobproc_catch_up(job);
-		job = job_meant(link, report->u.done.number);
+		job = job_meant(link, report->u.number);
 		if (job)
 			job_is_done(job);
+		return;
+	case REPORT_GUARD_HOLDS:
+		job = job_meant(link, report->u.number);
+		if (job)
+			job_is_held(job);
 		return;
 	case REPORT_PLACEHOLDER_INTENT:
 	case REPORT_PLACEHOLDER_MADE:
@@ -245,6 +255,9 @@ static void free_link(struct guardlink *link)
 	*at = link->next;
 	loop_disarm(&link->spawner->loop, &link->idle);
 	close_link(link);
+	auto_close(&link->user_ns_fd);
+	if (!link->spawner->ending)
+		guardfile_forget(&link->spawner->jobfiles, link->noted);
 	stray_take(link->spawner, &link->child, link->identity.uid, "guard", LIMIT_TEARDOWN_MS);
 	free(link);
 }
@@ -282,7 +295,7 @@ static void hand_over(struct guardlink *link, bool have_guard)
 
 	for (struct guard_plan *plan = spawner->guards.plans; plan && have_guard; plan = plan->next)
 		if (plan->link == link)
-			order_plan(plan);
+			guardlink_order_plan(plan);
 	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++) {
 		struct job *next = NULL;
 
@@ -295,9 +308,7 @@ static void hand_over(struct guardlink *link, bool have_guard)
 			} else if (have_guard) {
 				order_job(job);
 			} else {
-				job->guarded.done = true;
-				job->killed = true;
-				jobproc_kill(job);
+				guardlink_give_up(job);
 			}
 		}
 	}
@@ -314,6 +325,8 @@ static void on_guard_exit(int status, void *arg)
 	while (reportin_read(&link->report, NULL) == REPORTIN_MORE)
 		continue;
 	close_link(link);
+	guardfile_forget(&link->spawner->jobfiles, link->noted);
+	link->noted = 0;
 	(void)snprintf(why, sizeof(why),
 		       WIFSIGNALED(status) ? "ended by signal %d" : "ended with status %d",
 		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -338,6 +351,7 @@ static int guard_main(void *arg)
 static int start(struct guardlink *link, struct error *err)
 {
 	struct spawner *spawner = link->spawner;
+	int user_ns_fd = link->user_ns_fd >= 0 ? link->user_ns_fd : spawner->user_ns_fd;
 	AUTO(auto_close) int report_read = -1;
 	AUTO(auto_close) int report_write = -1;
 	AUTO(auto_close) int ours = -1;
@@ -345,7 +359,7 @@ static int start(struct guardlink *link, struct error *err)
 	struct guard_input input = {
 		.identity = &link->identity,
 		.switch_ids = spawner->mode != MODE_USER,
-		.user_ns_fd = spawner->user_ns_fd,
+		.user_ns_fd = user_ns_fd,
 	};
 	const int on = 1;
 	int ends[2];
@@ -377,14 +391,17 @@ static int start(struct guardlink *link, struct error *err)
 	}
 	link->order_fd = steal_fd(&ours);
 	link->generation++;
+	link->noted = link->child.pid;
+	guardfile_note(&spawner->jobfiles, link->child.pid, link->child.pidfd, &link->identity);
 	return 0;
 }
 
-static struct guardlink *find_link(struct spawner *spawner, const struct identity *identity)
+static struct guardlink *find_link(struct spawner *spawner, const struct identity *identity,
+				   int *user_ns_fd, uint64_t user_ns)
 {
 	struct guardlink *link = spawner->guards.first;
 
-	while (link && !identity_equal(&link->identity, identity))
+	while (link && (link->user_ns != user_ns || !identity_equal(&link->identity, identity)))
 		link = link->next;
 	if (link)
 		return link;
@@ -394,6 +411,8 @@ static struct guardlink *find_link(struct spawner *spawner, const struct identit
 	*link = (struct guardlink){
 		.spawner = spawner,
 		.identity = *identity,
+		.user_ns_fd = steal_fd(user_ns_fd),
+		.user_ns = user_ns,
 		.child = CHILD_INIT,
 		.order_fd = -1,
 		.report = REPORTIN_INIT,
@@ -404,89 +423,27 @@ static struct guardlink *find_link(struct spawner *spawner, const struct identit
 	return link;
 }
 
-/* ---- plans ---------------------------------------------------------------------------- */
-
-int guardlink_plan(struct spawner *spawner, const struct identity *identity,
-		   const struct plan *plan, int plan_fd, size_t plan_bytes,
-		   struct guard_plan **ret_plan, struct error *err)
+int guardlink_get(struct spawner *spawner, const struct identity *identity, int *user_ns_fd,
+		  uint64_t user_ns, struct guardlink **ret_link, struct error *err)
 {
-	struct guard_plan *made = NULL;
-	struct guardlink *link = NULL;
-	bool needed = false;
-	int r = guard_points_needed(plan, &needed, err);
+	struct guardlink *link = find_link(spawner, identity, user_ns_fd, user_ns);
+	int r = 0;
 
-	*ret_plan = NULL;
-	if (r < 0 || !needed)
-		return r;
-	link = find_link(spawner, identity);
-	if (link && link->order_fd < 0 && (r = start(link, err)) < 0)
-		return r;
-	made = link ? calloc(1, sizeof(*made)) : NULL;
-	if (!made)
-		return error_set(err, ERR_NOMEM, 0, "guard a plan");
-	*made = (struct guard_plan){
-		.link = link,
-		.id = ++spawner->guards.last_plan,
-		.fd = fcntl(plan_fd, F_DUPFD_CLOEXEC, 0),
-		.bytes = plan_bytes,
-		.refs = 1,
-	};
-	if (made->fd < 0) {
-		free(made);
-		return error_set(err, ERR_SYSTEM, errno, "dup");
-	}
-	made->next = spawner->guards.plans;
-	spawner->guards.plans = made;
-	link->plan_count++;
-	loop_disarm(&spawner->loop, &link->idle);
-	order_plan(made);
-	*ret_plan = made;
-	return 0;
-}
-
-void guardlink_plan_release(struct guard_plan *plan)
-{
-	struct guard_plan **at = NULL;
-	struct guardlink *link = NULL;
-	struct guard_order message;
-
-	if (!plan || --plan->refs > 0)
-		return;
-	link = plan->link;
-	at = &link->spawner->guards.plans;
-	while (*at != plan)
-		at = &(*at)->next;
-	*at = plan->next;
-	guard_order_init(&message, GUARD_ORDER_FORGET);
-	message.plan = plan->id;
-	order(link, &message, NULL);
-	(void)close(plan->fd);
-	free(plan);
-	if (--link->plan_count == 0)
-		loop_arm(&link->spawner->loop, &link->idle, LIMIT_GUARD_IDLE_MS, on_idle, link);
-}
-
-bool guardlink_owns(const struct guardlink *link, const struct guard_plan *plan)
-{
-	return plan && plan->link == link;
-}
-
-int guardlink_plan_read(const struct guard_plan *plan, struct plan *ret_plan, struct error *err)
-{
-	const void *data = NULL;
-	size_t size = 0;
-	int r = sealed_map(plan->fd, LIMIT_PLAN_BYTES, &data, &size, err);
-
-	if (r < 0)
-		return r;
-	r = plan_decode(ret_plan, data, plan->bytes, err);
-	(void)munmap((void *)(uintptr_t)data, size);
+	if (!link)
+		return error_set(err, ERR_NOMEM, 0, "a guard");
+	if (link->order_fd < 0)
+		r = start(link, err);
+	*ret_link = link;
 	return r;
 }
 
-bool guardlink_ready(const struct guard_plan *plan)
+void guardlink_use(struct guardlink *link, bool more)
 {
-	return plan->watched;
+	link->plan_count += more ? 1 : (size_t)-1;
+	if (link->plan_count > 0)
+		loop_disarm(&link->spawner->loop, &link->idle);
+	else
+		loop_arm(&link->spawner->loop, &link->idle, LIMIT_GUARD_IDLE_MS, on_idle, link);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------- */
@@ -501,6 +458,7 @@ void guardlink_begin(struct job *job, struct guard_plan *plan, struct builder_gu
 	plan->refs++;
 	job->guarded = (struct guard_share){
 		.plan = plan,
+		.plan_id = plan->id,
 		.generation = plan->link->generation,
 		.begun_ms = spawner_real_ms(),
 	};
@@ -545,9 +503,13 @@ bool guardlink_wait(struct job *job)
 
 void guardlink_end(struct job *job)
 {
+	bool was_old = job->guarded.by_old;
+
 	loop_disarm(&job->spawner->loop, &job->guarded.timer);
 	guardlink_plan_release(job->guarded.plan);
 	job->guarded = (struct guard_share){ .plan = NULL };
+	if (was_old)
+		guardadopt_check(job->spawner);
 }
 
 /* ---- all of them ---------------------------------------------------------------------- */

@@ -155,6 +155,9 @@ static void settle_job(struct repair *repair, const struct repair_job *as)
 		guard_kill(job);
 		return;
 	}
+	if (job->handed)
+		guard_tell_number(job->state, REPORT_GUARD_HOLDS, job->id);
+	job->handed = false;
 	job->verified_ns = repair->begun_ns;
 	guardmounts_recount(job->ns_fd, &job->ns);
 	/* Only one at which nothing was found shows how many there must be. */

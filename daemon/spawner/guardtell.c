@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/spawner/adopt.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
@@ -51,6 +52,10 @@ void guardtell(struct job *job, enum report_kind kind, const struct report_guard
 	/* How often things change outside is in the user's hands. */
 	if (job->told || job->guarded.told++ >= LIMIT_GUARD_REPORTS_PER_JOB)
 		return;
+	if (kind != REPORT_NAME_APPEARED) {
+		job->guarded.repaired++;
+		adopt_note(job);
+	}
 	if (kind == REPORT_NAME_APPEARED) {
 		record(job, EVENT_NAME_PLANTED, what);
 		tell_broker(job, GUARD_NEWS_APPEARED, what);

@@ -69,6 +69,7 @@ struct guarded_plan {
  * @repairing    a child is at it
  * @told         names of its plan that were told, by point
  * @killed       we did
+ * @handed       by fsboxd, which wants to know when it was looked at
  */
 struct guarded_job {
 	struct guard_state *state;
@@ -85,6 +86,7 @@ struct guarded_job {
 	uint64_t verified_ns;
 	bool repairing;
 	bool killed;
+	bool handed;
 	uint8_t *told;
 	struct guarded_job *next; /* guard_state.jobs */
 };
@@ -105,6 +107,8 @@ struct guard_state {
 	struct loop_source report_source;
 	struct loop_source inotify_source;
 	struct loop_source mounts_source;
+	struct loop_source end_source;
+	int end_fd;
 	struct loop_timer rescan;
 	struct guarded_plan *plans;
 	struct guarded_job *jobs;
@@ -134,6 +138,9 @@ void guard_mark(struct guarded_job *job);
 
 /* It cannot be held: kill all of it. */
 void guard_kill(struct guarded_job *job);
+
+/* Tell about a plan or a job as a whole. */
+void guard_tell_number(struct guard_state *state, enum report_kind kind, uint64_t number);
 
 /* Everything that was ordered until now. */
 void guard_take_orders(struct guard_state *state);

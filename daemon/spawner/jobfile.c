@@ -20,7 +20,7 @@
 
 #define RECORD_MAGIC 0x4a4f4246u /* "FBOJ" */
 #define BROKER_MAGIC 0x4b524246u /* "FBRK" */
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 
 /* How many numbers are noted at once. */
 #define NUMBERS_AHEAD 256
@@ -207,8 +207,7 @@ static bool record_is_sound(const struct jobfile_record *record, uint64_t job)
 	return record->pid > 1;
 }
 
-/* Ours in every respect that the file system knows of. */
-static bool file_is_ours(int fd)
+bool jobfile_is_ours(int fd)
 {
 	struct stat st;
 
@@ -223,7 +222,7 @@ static int read_record(const struct jobfiles *files, const char *name, uint64_t 
 	AUTO(auto_close)
 	int fd = openat(files->dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (fd < 0 || !file_is_ours(fd) ||
+	if (fd < 0 || !jobfile_is_ours(fd) ||
 	    pread(fd, ret_record, sizeof(*ret_record), 0) != (ssize_t)sizeof(*ret_record) ||
 	    ret_record->magic != RECORD_MAGIC) {
 		log_write(LOG_WARNING, "the record of job %s is none, and is removed", name);
@@ -258,7 +257,7 @@ static void take_name(struct jobfiles *files, const char *name, jobfiles_found_f
 	uint64_t job = number_of(name);
 	int fd = -1;
 
-	if (name[0] == '.' || name[0] == 'b' || strcmp(name, "last") == 0)
+	if (strchr(".bgp", name[0]) || strcmp(name, "last") == 0)
 		return;
 	if (job == 0 || read_record(files, name, job, &record, &fd) == 0) {
 		if (unlinkat(files->dir_fd, name, 0) < 0)
@@ -270,11 +269,10 @@ static void take_name(struct jobfiles *files, const char *name, jobfiles_found_f
 	auto_close(&fd);
 }
 
-/* Each name below FD once. */
-static int each_name(int dir_fd, struct error *err, void (*take)(const char *name, void *arg),
-		     void *arg)
+int jobfiles_each_name(const struct jobfiles *files, struct error *err,
+		       void (*take)(const char *name, void *arg), void *arg)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(files->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry = NULL;
 
@@ -307,7 +305,7 @@ int jobfiles_scan(struct jobfiles *files, jobfiles_found_fn *found, void *arg, s
 {
 	struct scan scan = { .files = files, .found = found, .arg = arg };
 
-	return each_name(files->dir_fd, err, scan_name, &scan);
+	return jobfiles_each_name(files, err, scan_name, &scan);
 }
 
 /* ---- brokers ------------------------------------------------------------------------- */
@@ -346,7 +344,7 @@ static void end_broker(const char *name, void *arg)
 	if (name[0] != 'b')
 		return;
 	fd = openat(files->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 && file_is_ours(fd) &&
+	if (fd >= 0 && jobfile_is_ours(fd) &&
 	    read(fd, &record, sizeof(record)) == (ssize_t)sizeof(record) &&
 	    record.magic == BROKER_MAGIC &&
 	    memcmp(record.boot_id, files->boot_id, sizeof(files->boot_id)) == 0)
@@ -360,6 +358,6 @@ void jobfiles_end_brokers(const struct jobfiles *files)
 {
 	struct error err = ERROR_INIT;
 
-	if (each_name(files->dir_fd, &err, end_broker, (void *)(uintptr_t)files) < 0)
+	if (jobfiles_each_name(files, &err, end_broker, (void *)(uintptr_t)files) < 0)
 		log_failure(&err, "brokers of before");
 }

@@ -10,8 +10,8 @@
  * Nothing is synced: a file that did not survive is one of a boot in which no job survived either. A
  * record is one write of less than a page, so a reader after a kill -9 sees it whole or not at all.
  *
- * The same folder has a file for each broker that runs, "b" and its process number, and "last", from
- * which the numbers of jobs go on.
+ * The same folder has a file for each broker that runs, "b" and its process number, those of guards and
+ * their plans (guardfile.h), and "last", from which the numbers of jobs go on.
  */
 
 #include <stdbool.h>
@@ -39,6 +39,8 @@ enum jobfile_state {
  * @pid       of pid 1, @birth its
  * @timed_out, @killed  why it is ending, where fsboxd did that
  * @begun_ms  CLOCK_MONOTONIC, when the command started; before that, when pid 1 was told to go on
+ * @guard_plan  by which it is guarded (guardfile.h), 0: it is not; @guard_begun_ms, @repaired  see struct
+ *            guard_share
  * @ended     JOBFILE_ENDED: the result as it was told
  */
 struct jobfile_record {
@@ -53,6 +55,10 @@ struct jobfile_record {
 	uint32_t killed;
 	uint64_t begun_ms;
 	uint64_t started_real_ms;
+	uint64_t guard_plan;
+	uint64_t guard_begun_ms;
+	uint32_t repaired;
+	uint32_t reserved;
 	struct identity broker;
 	struct op_start start;
 	struct exit_record ended;
@@ -106,6 +112,13 @@ void jobfile_remove(const struct jobfiles *files, uint64_t job);
  */
 typedef void jobfiles_found_fn(const struct jobfile_record *record, int *fd, void *arg);
 int jobfiles_scan(struct jobfiles *files, jobfiles_found_fn *found, void *arg, struct error *err);
+
+/* Whether FD is a file as we make them, in every respect that the file system knows of. */
+bool jobfile_is_ours(int fd);
+
+/* Each name in the folder. Fails with ERR_SYSTEM. */
+int jobfiles_each_name(const struct jobfiles *files, struct error *err,
+		       void (*take)(const char *name, void *arg), void *arg);
 
 /* ---- brokers ------------------------------------------------------------------------- */
 

@@ -297,6 +297,7 @@ static bool may_report(const struct job *job, enum report_kind kind)
 	case REPORT_NAME_APPEARED:
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
+	case REPORT_GUARD_HOLDS:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -342,6 +343,7 @@ static void take_report(struct job *job, const struct report_message *report)
 	case REPORT_NAME_APPEARED:
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
+	case REPORT_GUARD_HOLDS:
 	case REPORT_KIND_COUNT:
 		break;
 	}

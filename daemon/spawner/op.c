@@ -135,11 +135,13 @@ static int op_job_find(const struct request *request, struct error *err)
 		found->entry.uid = uid;
 		found->entry.state = JOB_ENDING;
 		found->ended = ended->record;
+		found->repaired = ended->repaired;
 		memcpy(found->cookie_hash, ended->cookie_hash, sizeof(found->cookie_hash));
 	} else {
 		fill_entry(&found->entry, job);
 		found->limits = job->start.limits;
 		found->rules = job->start.rules;
+		found->repaired = job->guarded.repaired;
 		memcpy(found->policy_digest, job->start.policy_digest,
 		       sizeof(found->policy_digest));
 		memcpy(found->cookie_hash, job->start.cookie_hash, sizeof(found->cookie_hash));

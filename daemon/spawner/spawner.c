@@ -22,6 +22,7 @@
 #include "daemon/spawner/egressevent.h"
 #include "daemon/spawner/endjobs.h"
 #include "daemon/spawner/engine.h"
+#include "daemon/spawner/guardadopt.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/listener.h"
 #include "daemon/spawner/nativeprobe.h"
@@ -526,6 +527,7 @@ void spawner_deinit(struct spawner *spawner)
 	jobs_deinit(spawner);
 	sweeps_deinit(spawner);
 	templates_deinit(&spawner->templates);
+	guardadopt_deinit(spawner);
 	guardlinks_deinit(spawner);
 	netpool_deinit(&spawner->netpool);
 	egresslink_deinit(&spawner->egress);

@@ -275,6 +275,7 @@ static void on_message(const struct report_message *report, void *arg)
 	case REPORT_NAME_APPEARED:
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
+	case REPORT_GUARD_HOLDS:
 	case REPORT_KIND_COUNT:
 		break;
 	}

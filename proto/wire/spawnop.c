@@ -112,7 +112,8 @@ size_t report_message_size(enum report_kind kind)
 		return SIZE_WITH(report_message, guard);
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
-		return SIZE_WITH(report_message, done);
+	case REPORT_GUARD_HOLDS:
+		return SIZE_WITH(report_message, number);
 	case REPORT_BUILT:
 		return SIZE_WITH(report_message, built);
 	case REPORT_PID1_UP:
@@ -168,10 +169,7 @@ static int failure_check(const struct failure *failure, struct error *err)
 {
 	int r = range_check(failure->kind, 1, ERROR_KIND_COUNT, "failure kind", err);
 
-	if (r < 0)
-		return r;
-	r = TEXT_CHECK(failure->stage, "failure stage", err);
-	if (r < 0)
+	if (r < 0 || (r = TEXT_CHECK(failure->stage, "failure stage", err)) < 0)
 		return r;
 	return TEXT_CHECK(failure->message, "failure message", err);
 }
@@ -481,7 +479,8 @@ int report_message_check(const struct report_message *message, size_t size, stru
 		return guard_check(&message->u.guard, message->kind == REPORT_NAME_APPEARED, err);
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
-		return range_check(message->u.done.number, 1, UINT64_MAX, "number", err);
+	case REPORT_GUARD_HOLDS:
+		return range_check(message->u.number, 1, UINT64_MAX, "number", err);
 	case REPORT_BUILT:
 		return range_check(message->u.built.mounts, 1, LIMIT_TEMPLATE_MOUNTS, "mounts",
 				   err);

@@ -302,6 +302,8 @@ struct link_job_found {
 	struct job_limits limits;
 	uint32_t rules;
 	uint32_t is_over;
+	uint32_t repaired; /* so often its guard put a mask back */
+	uint32_t reserved;
 	uint8_t policy_digest[32];
 	uint8_t cookie_hash[32];
 	struct exit_record ended;
@@ -434,6 +436,7 @@ enum report_kind {
 	REPORT_NAME_APPEARED, /* guard: a protected name that was not there */
 	REPORT_GUARD_WATCHES, /* guard: it is ready for jobs with this plan */
 	REPORT_GUARD_DONE,    /* guard: nothing more comes about this job, which is over */
+	REPORT_GUARD_HOLDS, /* guard: all masks of this job, which fsboxd handed to it, are in place */
 	REPORT_KIND_COUNT,
 };
 
@@ -456,11 +459,6 @@ struct report_placeholder {
 	char path[LIMIT_PATH_BYTES + 1];
 };
 
-/* The plan that is watched, the job that is done. */
-struct report_guard_done {
-	uint64_t number;
-};
-
 /* @mounts  in the template's namespace, what came along below its binds included */
 struct report_built {
 	uint32_t mounts;
@@ -474,7 +472,7 @@ struct report_message {
 		struct failure failure;
 		struct exit_record exited;
 		struct report_guard guard;
-		struct report_guard_done done;
+		uint64_t number; /* of the plan that is watched, the job that is done or held */
 		struct report_built built;
 	} u;
 };

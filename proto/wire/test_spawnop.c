@@ -80,8 +80,8 @@ static struct report_message report_good(enum report_kind kind)
 	}
 	if (kind == REPORT_NAME_APPEARED)
 		message.u.guard.action = GUARD_REPORTED;
-	if (kind == REPORT_GUARD_WATCHES || kind == REPORT_GUARD_DONE)
-		message.u.done.number = 1;
+	if (kind >= REPORT_GUARD_WATCHES && kind <= REPORT_GUARD_HOLDS)
+		message.u.number = 1;
 	if (kind == REPORT_BUILT)
 		message.u.built.mounts = 1;
 	return message;
@@ -305,7 +305,8 @@ static void R27_what_a_guard_says(void **state)
 	REFUSED(report, REPORT_NAME_APPEARED, message.u.guard.action = 0);
 	REFUSED(report, REPORT_NAME_APPEARED, message.u.guard.action = GUARD_KILLED + 1);
 	TAKEN(report, REPORT_NAME_APPEARED, message.u.guard.action = GUARD_KILLED);
-	REFUSED(report, REPORT_GUARD_DONE, message.u.done.number = 0);
+	REFUSED(report, REPORT_GUARD_DONE, message.u.number = 0);
+	REFUSED(report, REPORT_GUARD_HOLDS, message.u.number = 0);
 	REFUSED(link, LINK_JOB_GUARD, message.u.guard.kind = 0);
 	REFUSED(link, LINK_JOB_GUARD, message.u.guard.kind = GUARD_NEWS_APPEARED);
 	REFUSED(link, LINK_JOB_GUARD, FILL(guard.what.path));

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -113,6 +114,21 @@ def own_daemon(mode, config, **options):
     finally:
         daemon.stop()
         daemon.write_config(None if mode == "system" else "")
+
+
+def stop(daemon, how):
+    """fsboxd ends by SIGTERM or SIGKILL; its children are left."""
+    daemon.process.send_signal(how)
+    equal(daemon.process.wait(10), 0 if how == signal.SIGTERM else -how, "fsboxd's end")
+
+
+def restart(daemon, how):
+    """Another fsboxd takes the place of this one, which ends by HOW; None: it has ended."""
+    if how:
+        stop(daemon, how)
+    daemon.process = daemon.owner().popen([lib.FSBOXD, "--mode", daemon.mode], cwd="/",
+                                          stdout=daemon.log, stderr=daemon.log)
+    daemon.wait_until_it_answers()
 
 
 def repository(daemon, name):
