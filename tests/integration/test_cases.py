@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong in other sandboxes; the numbers are those of the list of cases the project keeps."""
 
+import contextlib
 import http.server
 import os
+import signal
 import threading
 import time
 
@@ -45,7 +47,7 @@ def b2_placeholders_go_when_the_client_or_pid_1_is_killed(daemon):
 
 
 @case(*MODES)
-def b2_a_placeholder_stays_while_another_job_stands_on_it(daemon):
+def b2_b13_a_placeholder_stays_while_another_job_stands_on_it(daemon):
     place = project(daemon, "b2shared")
     deny = ["--deny", f"{place}/.agents"]
     first = daemon.user.popen(daemon.command("spawn", *deny, "--", "/bin/sh", "-c",
@@ -207,6 +209,58 @@ def b10_git_works_with_a_worktrees_configuration(daemon):
         if daemon.sh(f"({script}) 2>&-", cwd=place).returncode == 0:
             raise AssertionError(f"{script}: accepted")
     equal(daemon.user.shell("git config --worktree --list", cwd=place), "a.b=1\n")
+
+
+def meanwhile(daemon, place, options, script, outside):
+    """What SCRIPT printed; OUTSIDE is done by the user when it has said `up`, then it reads a line."""
+    client = daemon.user.popen(daemon.command("spawn", *options, "--", "/bin/sh", "-c", script), cwd=place,
+                               stdin=-1, stdout=-1, stderr=-1)
+    equal(client.stdout.readline(), b"up\n")
+    daemon.user.shell(outside, cwd=place)
+    time.sleep(0.3)
+    out, errors = client.communicate(b"\n", 20)
+    equal(client.returncode, 0, lib.text(errors))
+    return lib.text(out)
+
+
+@case("system", "user")
+def b14_an_atomic_save_does_not_open_what_is_masked(daemon):
+    if lib.ENGINE == "bwrap":
+        raise lib.Skip("what bwrap cannot do")
+    place = project(daemon, "b14")
+    secret = daemon.user.write(f"{place}/.env", "S1\n")
+    equal(meanwhile(daemon, place, ("--deny", secret),
+                    "echo up; cat .env 2>&-; read x; cat .env 2>&-; true", "echo S2 >t; mv t .env"), "")
+    equal(daemon.user.shell("cat .env", cwd=place), "S2\n")
+
+
+@case(*MODES)
+def b28_helpers_of_the_command_end_with_it(daemon):
+    place = project(daemon, "b28")
+    mark = "600.28"
+    for start in (f"setsid sleep {mark} &", f"(sleep {mark} & sleep {mark} &) &",
+                  f"trap '' HUP TERM; setsid nohup sleep {mark} >/dev/null 2>&1 &"):
+        succeeds(daemon.sh(f"{start} sleep 0.2", cwd=place))
+        # When the status is there they are gone, not some time later.
+        for pid in lib.processes("sleep"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                lib.lacks(file.read(), mark, start)
+
+
+@case(*MODES)
+def b49_a_status_outlives_a_restart(daemon):
+    place = project(daemon, "b49")
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        client = daemon.user.popen(daemon.command("spawn", "--", "/bin/sh", "-c",
+                                                  "echo up; sleep 1; exit 37"), cwd=place, stdout=-1)
+        equal(client.stdout.readline(), b"up\n")
+        daemon.process.send_signal(how)
+        daemon.process.wait(10)
+        daemon.process = daemon.owner().popen([lib.FSBOXD, "--mode", daemon.mode], cwd="/",
+                                              stdout=daemon.log, stderr=daemon.log)
+        daemon.wait_until_it_answers()
+        equal(client.wait(20), 37, how.name)
+        client.stdout.close()
 
 
 @case(*MODES)
