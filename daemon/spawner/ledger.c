@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/buf.h"
 #include "common/limits.h"
@@ -148,12 +147,13 @@ static bool replay_line(struct ledger *ledger, const struct ledger_line *line)
 	}
 	if (ledger_table_obtain(&ledger->table, line->path, &line->identity, &entry, NULL) < 0)
 		return false;
-	entry->parent = line->parent;
 	if (line->act == LEDGER_MADE) {
+		entry->parent = line->parent;
 		entry->node = line->node;
 		entry->made = true;
 		entry->since_sec = 0;
 	} else {
+		ledger_entry_enter(entry, &line->parent);
 		entry->since_sec = line->node.btime_sec;
 		entry->since_nsec = line->node.btime_nsec;
 	}
@@ -220,6 +220,7 @@ void ledger_settle(struct ledger *ledger, ledger_lives_fn *lives, void *arg)
 	for (size_t i = 0; i < ledger->table.count; i++) {
 		struct ledger_entry *entry = ledger->table.entries[i];
 
+		entry->orphaned = entry->since_sec != 0; /* builders are not taken over */
 		for (size_t j = entry->claim_count; j-- > 0;)
 			if (!lives(entry->claims[j].job, arg))
 				entry->claims[j] = entry->claims[--entry->claim_count];
@@ -303,7 +304,6 @@ int ledger_intend(struct ledger *ledger, uint64_t job, const struct identity *id
 	struct ledger_entry *entry = NULL;
 	struct ledger_entry before;
 	struct ledger_claim *claim = NULL;
-	struct timespec now;
 	int r = 0;
 
 	if (is_busy(ledger, what->path))
@@ -319,20 +319,19 @@ int ledger_intend(struct ledger *ledger, uint64_t job, const struct identity *id
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	}
 	before = *entry;
+	ledger_entry_begin(entry);
 	claim->intends = true;
-	/* The clock that file systems stamp with, or one that is behind it. */
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	if (entry->since_sec == 0) { /* else somebody else is about to as well, since earlier */
-		entry->since_sec = now.tv_sec;
-		entry->since_nsec = (uint32_t)now.tv_nsec;
-	}
-	if (!entry->made)
-		entry->parent = what->parent;
+	ledger_entry_enter(entry, &what->parent);
 	r = append(ledger, LEDGER_INTENT, job, entry, err);
 	if (r == 0)
 		return 0;
+	claim->intends = false;
+	entry->parent = before.parent;
+	entry->node = before.node;
+	entry->made = before.made;
 	entry->since_sec = before.since_sec;
 	entry->since_nsec = before.since_nsec;
+	entry->orphaned = before.orphaned;
 	(void)ledger_entry_drop(entry, job);
 	if (entry->claim_count == 0 && !entry->made && entry->since_sec == 0)
 		ledger_table_remove(&ledger->table, entry);
@@ -354,6 +353,7 @@ int ledger_made(struct ledger *ledger, uint64_t job, uid_t uid,
 	entry->parent = what->parent;
 	entry->node = what->node;
 	entry->since_sec = 0;
+	entry->orphaned = false;
 	return append(ledger, LEDGER_MADE, job, entry, err);
 }
 
@@ -369,6 +369,9 @@ static void forget_intent(struct ledger *ledger, uint64_t job, uid_t uid, const 
 	for (size_t i = 0; i < entry->claim_count; i++)
 		if (entry->claims[i].intends)
 			return;
+	/* Who died before he could say so may have made what JOB found there. */
+	if (entry->orphaned)
+		return;
 	/* Lost, it is only a successor that might take the user's own directory of this moment for ours. */
 	(void)append(ledger, LEDGER_CANCEL, job, entry, NULL);
 	cancel(ledger, entry);

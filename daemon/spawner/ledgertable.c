@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/limits.h"
+#include "daemon/spawner/placeholder.h"
 
 /* ---- identities ----------------------------------------------------------------------- */
 
@@ -228,6 +230,33 @@ bool ledger_entry_drop(struct ledger_entry *entry, uint64_t job)
 
 	if (!claim)
 		return false;
+	entry->orphaned |= claim->intends;
 	*claim = entry->claims[--entry->claim_count];
 	return true;
+}
+
+void ledger_entry_begin(struct ledger_entry *entry)
+{
+	struct timespec now;
+	bool waited_for = false;
+
+	/* The clock that file systems stamp with, or one that is behind it. */
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	for (size_t i = 0; i < entry->claim_count; i++)
+		waited_for |= entry->claims[i].intends;
+	if (entry->since_sec != 0 &&
+	    (waited_for || now.tv_sec - entry->since_sec <= LIMIT_SETUP_MS / 1000))
+		return;
+	entry->since_sec = now.tv_sec;
+	entry->since_nsec = (uint32_t)now.tv_nsec;
+	entry->orphaned = false;
+}
+
+void ledger_entry_enter(struct ledger_entry *entry, const struct node_identity *parent)
+{
+	if (!node_identity_equal(&entry->parent, parent)) {
+		entry->made = false;
+		entry->node = (struct node_identity){ 0 };
+	}
+	entry->parent = *parent;
 }

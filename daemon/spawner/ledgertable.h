@@ -30,6 +30,7 @@ struct ledger_claim {
  * @made         @node is known
  * @since_sec, @since_nsec  somebody was about to make it from then on, without having said that he did: what
  *               is there may be that. 0: nobody
+ * @orphaned     one of them is gone without having said whether he did
  * @claims       owned; none: nobody needs it
  * @in_flight    a child is removing it
  * @kept         it could not be removed when it was tried
@@ -41,6 +42,7 @@ struct ledger_entry {
 	struct node_identity node;
 	int64_t since_sec;
 	uint32_t since_nsec;
+	bool orphaned;
 	bool made;
 	bool in_flight;
 	bool kept;
@@ -96,7 +98,19 @@ struct ledger_claim *ledger_entry_claim(const struct ledger_entry *entry, uint64
 /* The same, new if there was none. NULL: no memory. */
 struct ledger_claim *ledger_entry_add(struct ledger_entry *entry, uint64_t job);
 
-/* True: there was one. */
+/* True: there was one. If it was about to make ENTRY, nobody will ever say whether it did. */
 bool ledger_entry_drop(struct ledger_entry *entry, uint64_t job);
+
+/*
+ * Somebody is about to make ENTRY: what is there may be his from the first on who is, or a moment ago was,
+ * about to. What somebody was about to make longer ago is not there: who is about to now found nothing.
+ */
+void ledger_entry_begin(struct ledger_entry *entry);
+
+/*
+ * He makes it in the directory PARENT. What was made in another one of that name went away with that one, and
+ * no path leads to it.
+ */
+void ledger_entry_enter(struct ledger_entry *entry, const struct node_identity *parent);
 
 #endif

@@ -6,6 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* What a client is told whose job was being begun. */
+#define FSBOXD_ENDED "fsboxd is gone; the job has not begun"
+
 void report_begin(struct report_message *message, enum report_kind kind)
 {
 	memset(message, 0, sizeof(*message));
@@ -23,6 +26,8 @@ int report_write(int fd, const struct report_message *message, struct error *err
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EPIPE)
+			return error_set(err, ERR_UNREACHABLE, 0, FSBOXD_ENDED);
 		if (n < 0)
 			return error_set(err, ERR_SYSTEM, errno, "report to fsboxd");
 		at += n;
@@ -40,7 +45,7 @@ int report_wait_go(int fd, struct error *err)
 		n = read(fd, &go, 1);
 	while (n < 0 && errno == EINTR);
 	if (n == 0)
-		return error_set(err, ERR_SYSTEM, 0, "fsboxd is gone");
+		return error_set(err, ERR_UNREACHABLE, 0, FSBOXD_ENDED);
 	if (n < 0)
 		return error_set(err, ERR_SYSTEM, errno, "wait for fsboxd");
 	return 0;

@@ -12,11 +12,11 @@ void report_begin(struct report_message *message, enum report_kind kind);
 
 /*
  * Write MESSAGE to the pipe FD. Blocks while the pipe is full, which fsboxd, its only reader, sees to.
- * Fails with ERR_SYSTEM when nobody reads any more; SIGPIPE must be ignored.
+ * Fails with ERR_UNREACHABLE when nobody reads any more (SIGPIPE must be ignored), or ERR_SYSTEM.
  */
 int report_write(int fd, const struct report_message *message, struct error *err);
 
-/* Wait for the GO byte that answers what was announced. ERR_SYSTEM when fsboxd is gone. */
+/* Wait for the GO byte that answers what was announced. ERR_UNREACHABLE when fsboxd is gone. */
 int report_wait_go(int fd, struct error *err);
 
 /*

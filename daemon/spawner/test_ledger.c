@@ -321,6 +321,69 @@ static void two_jobs_race_for_one_path(void **state)
 }
 
 /* What a child is removing, nobody comes to stand on. */
+static struct placeholder take_one(struct ledger *ledger)
+{
+	struct placeholder *taken = NULL;
+	struct placeholder result;
+	struct identity identity;
+	size_t count = 0;
+
+	assert_int_equal(ledger_take(ledger, UID, false, 9, &identity, &taken, &count, NULL), 0);
+	assert_int_equal(count, 1);
+	result = taken[0];
+	ledger_taken_free(taken, count);
+	ledger_settled(ledger, UID, result.what.path, true);
+	return result;
+}
+
+/* A builder dies when it has made what another one then finds there: that may be the dead one's. */
+static void R26_who_died_may_have_made_it(void **state)
+{
+	struct ledger *ledger = open_ledger();
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(intend(ledger, 1, "/w/a"), 0);
+		assert_int_equal(intend(ledger, 2, "/w/a"), 0);
+		assert_false(ledger_release(ledger, 1));
+		assert_int_equal(share(ledger, 2, "/w/a"), 0);
+		if (again) /* also when a successor is told so */
+			ledger = restart(ledger, 2);
+		assert_int_equal(intend(ledger, 3, "/w/a"), 0);
+		assert_int_equal(share(ledger, 3, "/w/a"), 0);
+		assert_string_equal(release(ledger, 3), "");
+		(void)ledger_release(ledger, 2);
+		assert_true(take_one(ledger).since_sec > 1600000000);
+		assert_int_equal(ledger_count(ledger), 0);
+	}
+	ledger_free(ledger);
+}
+
+/* The directory above was moved away, with what was made in it, and there is a new one of that name. */
+static void R26_another_parent_of_the_same_name(void **state)
+{
+	struct report_placeholder what = placeholder("/w/a", 0);
+	struct identity identity = identity_of(UID);
+	struct ledger *ledger = open_ledger();
+	struct placeholder found;
+
+	(void)state;
+	for (int restarts = 0; restarts < 2; restarts++) {
+		make(ledger, 1, "/w/a", 10);
+		what.parent.ino = 3;
+		assert_int_equal(ledger_intend(ledger, 2, &identity, &what, NULL), 0);
+		if (restarts)
+			ledger = restart(ledger, 0);
+		(void)ledger_release(ledger, 1);
+		(void)ledger_release(ledger, 2);
+		found = take_one(ledger);
+		assert_int_equal(found.what.parent.ino, 3);
+		assert_int_equal(found.what.node.ino, 0);
+		assert_true(found.since_sec > 1600000000);
+	}
+	ledger_free(ledger);
+}
+
 static void B13_what_is_being_removed_is_busy(void **state)
 {
 	struct placeholder *taken = NULL;
@@ -496,6 +559,8 @@ int main(void)
 		TEST(unannounced_is_refused),
 		TEST(R26_an_intent_alone_has_its_time),
 		TEST(two_jobs_race_for_one_path),
+		TEST(R26_who_died_may_have_made_it),
+		TEST(R26_another_parent_of_the_same_name),
 		TEST(B13_what_is_being_removed_is_busy),
 		TEST(R26_kept_ones_are_tried_again),
 		TEST(R26_replayed_at_the_start),
