@@ -114,12 +114,15 @@ static bool born_since(const struct statx *stx, int64_t sec, uint32_t nsec)
 	       (stx->stx_btime.tv_sec == sec && stx->stx_btime.tv_nsec >= nsec);
 }
 
-/* Whether FD has all marks of a directory that this user made as a placeholder. */
+/*
+ * Whether FD has all marks of a directory that this user made as a placeholder. There may be more in it: the
+ * builder of another job is fast.
+ */
 static bool looks_made_by_us(const struct statx *stx)
 {
-	/* A set-group-id parent hands that bit down. Some file systems count no links of directories. */
+	/* A set-group-id parent hands that bit down. */
 	return S_ISDIR(stx->stx_mode) && stx->stx_uid == geteuid() &&
-	       (stx->stx_mode & 0777) == PLACEHOLDER_MODE && stx->stx_nlink <= 2;
+	       (stx->stx_mode & 0777) == PLACEHOLDER_MODE;
 }
 
 /* ---- making -------------------------------------------------------------------------- */
@@ -174,9 +177,12 @@ static int open_made(const struct level *level, const struct timespec *since)
 	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx) < 0 ||
 	    !looks_made_by_us(&stx))
 		return -1;
-	/* Somebody swapped it for an older one: theirs, and never to be removed by us. */
-	if (stx.stx_mask & STATX_BTIME &&
-	    !born_since(&stx, since->tv_sec, (uint32_t)since->tv_nsec))
+	/*
+	 * Somebody swapped it for an older one: theirs, and never to be removed by us. Where no birth tells,
+	 * one with directories in it is taken for that; some file systems count no links.
+	 */
+	if (stx.stx_mask & STATX_BTIME ? !born_since(&stx, since->tv_sec, (uint32_t)since->tv_nsec)
+				       : stx.stx_nlink > 2)
 		return -1;
 	return steal_fd(&fd);
 }

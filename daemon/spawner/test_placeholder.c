@@ -243,6 +243,30 @@ static struct report_placeholder make_one(const char *path)
 	return told.made[0];
 }
 
+/* Another builder goes on below the moment that it is there: it is what we made all the same. */
+static void R26_made_though_others_build_in_it(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct told told = { .made_count = 0 };
+		pid_t other = fork();
+
+		if (other == 0) {
+			while (mkdir(in_base("a/x"), 0700) < 0 && errno == ENOENT)
+				;
+			_exit(0);
+		}
+		assert_true(other > 0);
+		make_ok(in_base("a"), &told);
+		assert_int_equal(told.made_count, 1);
+		assert_int_equal(told.skipped_count, 0);
+		assert_int_equal(waitpid(other, NULL, 0), other);
+		assert_int_equal(remove_one(&told.made[0]), PLACEHOLDER_LEFT);
+		assert_int_equal(rmdir(in_base("a/x")), 0);
+		assert_int_equal(remove_one(&told.made[0]), PLACEHOLDER_REMOVED);
+	}
+}
+
 static void R26_only_the_very_object_is_removed(void **state)
 {
 	struct report_placeholder what = make_one(in_base("a"));
@@ -479,6 +503,7 @@ int main(void)
 		CASE(links_are_not_followed),
 		CASE(R26_nothing_without_the_ledger),
 		CASE(races_while_making),
+		CASE(R26_made_though_others_build_in_it),
 		CASE(R26_only_the_very_object_is_removed),
 		CASE(the_parent_must_be_the_same_too),
 		CASE(R26_renamed_above),
