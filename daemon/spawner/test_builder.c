@@ -475,7 +475,7 @@ static void R26_nothing_is_made_before_the_ledger_knows(void **state)
 	(void)close(script->run.go_fd);
 	script->run.go_fd = -1;
 	run_end(&script->run);
-	assert_failed(&script->run, ERR_SYSTEM, "placeholder");
+	assert_failed(&script->run, ERR_UNREACHABLE, "placeholder");
 	assert_int_equal(lstat(path, &st), -1);
 	plan_deinit(&plan);
 	script_free(script);

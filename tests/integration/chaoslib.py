@@ -138,6 +138,8 @@ class Round:
         self.daemon, self.seed, self.runtime = daemon, seed, runtime
         self.dice = random.Random(f"{daemon.mode} {seed}")
         self.place = project(daemon, f"chaos{seed}")
+        # bwrap makes mount points that went away meanwhile by itself, and has no guard: with it the user rests.
+        self.bwrap = self.dice.random() < 0.15
         self.jobs, self.killed, self.windows = [], [], []
         self.host, self.edits, self.model = None, [], None
 
@@ -154,15 +156,15 @@ class Round:
             source = file.read()
         self.host = self.daemon.user.popen(["/usr/bin/python3", "-S", "-c", source], stdin=-1, stdout=-1,
                                            cwd=self.place)
-        order = {"place": self.place, "seed": self.dice.random(), "seconds": seconds, "files": FILES,
-                 "dirs": DIRS, "denied": PRESENT + ABSENT, "movable": PRESENT}
+        order = {"place": self.place, "seed": self.dice.random(), "seconds": seconds,
+                 "files": FILES, "dirs": DIRS, "denied": PRESENT + ABSENT, "movable": PRESENT}
         self.host.stdin.write(json.dumps(order).encode() + b"\n")
         self.host.stdin.flush()
         equal(self.host.stdout.readline(), b"ready\n")
 
     def start_job(self, seconds, canary):
         deny = self.dice.sample(PRESENT + ABSENT, self.dice.randint(2, 6))
-        engine = "native" if canary or self.dice.random() < 0.85 else "bwrap"
+        engine = "bwrap" if self.bwrap and not canary and self.dice.random() < 0.5 else "native"
         self.jobs.append(Job(self.daemon, self.place, deny, seconds, canary, engine))
 
     def kill(self, victim):
@@ -191,7 +193,7 @@ class Round:
         for _ in range(self.dice.choice((0, 1, 1, 2, 3, 4))):
             plan.append((self.dice.uniform(0, seconds), self.kill, (self.dice.choice(VICTIMS),)))
         # Half of the rounds begin with the edits, the others when the first jobs are up.
-        plan.append((self.dice.choice((0.0, 0.15)), self.start_host, (seconds,)))
+        plan.append((self.dice.choice((0.0, 0.15)), self.start_host, (0 if self.bwrap else seconds,)))
         began = time.monotonic()
         for when, what, arguments in sorted(plan, key=lambda entry: entry[0]):
             time.sleep(max(0, began + when - time.monotonic()))
@@ -248,12 +250,17 @@ class Round:
         for name in files:
             parts = name.split("/")[:-1]
             needed |= {"/".join(parts[:depth + 1]) for depth in range(len(parts))}
-        found = [f"{name}/" for name in dirs - needed
+        found = [f"{name}/ {self.mode(name)}" for name in dirs - needed
                  if not any(l.endswith("/") and f"{name}/".startswith(l) for l in model["loose"])]
         # A job may have made what is denied to others, or what the user had uncovered.
         found += [f"{name}: {said!r}" for name, said in files.items()
                   if name not in model["files"] and said not in ("JOB\n", "")]
         return sorted(found)
+
+    def mode(self, name):
+        with contextlib.suppress(FileNotFoundError):
+            return f"{os.stat(f'{self.place}/{name}').st_mode & 0o7777:o}"
+        return "gone"
 
     def missing(self):
         dirs, files = self.walk()
