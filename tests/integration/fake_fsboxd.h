@@ -61,6 +61,9 @@ void fake_send_error(struct fake *fake, const struct op_message *op, enum error_
 		     const char *stage, const char *text);
 
 /* Write BYTES to a file below the directory. */
+/* The broker asks for JOB, which it did not start: there is none. */
+void fake_know_nothing(struct fake *fake, uint64_t job);
+
 void fake_write(const struct fake *fake, const char *name, const char *text);
 
 /* ---- a client ------------------------------------------------------------------------ */

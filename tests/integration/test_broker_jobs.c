@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/plan.h"
+#include "common/sha256.h"
 #include "tests/integration/fake_fsboxd.h"
 #include "tests/test.h"
 
@@ -265,7 +266,9 @@ static void test_wait(void **state)
 	client_hello(fake, &later);
 	run_job(fake, &client, &job, &result);
 	early = ask_wait(&later, job.id, result.spawn.cookie);
-	client_expect_error(&client, ask_wait(&client, job.id + 1, NULL), ERR_JOB_UNKNOWN, NULL);
+	id = ask_wait(&client, job.id + 1, NULL);
+	fake_know_nothing(fake, job.id + 1);
+	client_expect_error(&client, id, ERR_JOB_UNKNOWN, NULL);
 	client_expect_error(&client, ask_wait(&client, job.id, "0123456789abcdef0123456789abcdef"),
 			    ERR_JOB_UNKNOWN, NULL);
 	fake_job_ended(fake, &job, &seven);
@@ -286,6 +289,68 @@ static void test_wait(void **state)
 	fake_job_deinit(&job);
 	client_disconnect(&client);
 	client_disconnect(&later);
+}
+
+/* A job that another broker started: fsboxd tells of it, and of its end. */
+static void test_jobs_of_another_broker(void **state)
+{
+	struct fake *fake = *state;
+	struct link_message found = { .kind = LINK_JOB_FOUND, .job = 7 };
+	struct link_message ended = { .kind = LINK_JOB_ENDED,
+				      .job = 7,
+				      .u = { .ended = { .reason = EXIT_EXITED, .code = 7 } } };
+	const char cookie[] = "00112233445566778899aabbccddeeff";
+	struct fake_client client;
+	union method_result waited;
+	struct op_message op;
+	struct sha256 sha;
+	int64_t first;
+	int64_t second;
+
+	fake_start(fake);
+	client_hello(fake, &client);
+	sha256_init(&sha);
+	sha256_add(&sha, cookie, strlen(cookie));
+	sha256_finish(&sha, found.u.found.cookie_hash);
+	found.u.found.entry.state = JOB_RUNNING;
+
+	/* Asked twice before the answer; one of the cookies is wrong. */
+	first = ask_wait(&client, 7, cookie);
+	fake_expect_op(fake, OP_JOB_FIND, &op);
+	second = ask_wait(&client, 7, "0123456789abcdef0123456789abcdef");
+	found.seq = op.seq;
+	fake_send(fake, &found, NULL, 0);
+	fake_expect_op(fake, OP_JOB_FIND, &op);
+	found.seq = op.seq;
+	fake_send(fake, &found, NULL, 0);
+	client_expect_error(&client, second, ERR_JOB_UNKNOWN, NULL);
+	fake_send(fake, &ended, NULL, 0);
+	client_expect_result(&client, first, METHOD_WAIT, &waited);
+	assert_int_equal(waited.wait.code, 7);
+	method_result_deinit(METHOD_WAIT, &waited);
+
+	/* One that is over already. */
+	first = ask_wait(&client, 8, cookie);
+	fake_expect_op(fake, OP_JOB_FIND, &op);
+	found.seq = op.seq;
+	found.job = 8;
+	found.u.found.is_over = 1;
+	found.u.found.ended = seven;
+	fake_send(fake, &found, NULL, 0);
+	client_expect_result(&client, first, METHOD_WAIT, &waited);
+	assert_int_equal(waited.wait.code, 7);
+	method_result_deinit(METHOD_WAIT, &waited);
+
+	/* When fsboxd dies only its successor can tell. */
+	first = ask_wait(&client, 9, cookie);
+	fake_expect_op(fake, OP_JOB_FIND, &op);
+	found.seq = op.seq;
+	found.job = 9;
+	found.u.found.is_over = 0;
+	fake_send(fake, &found, NULL, 0);
+	fake_die(fake);
+	client_expect_error(&client, first, ERR_UNREACHABLE, NULL);
+	client_disconnect(&client);
 }
 
 /* fsboxd alone knows of time limits; a killed pid 1 is lost; init's exact word beats "lost". */
@@ -519,6 +584,7 @@ int main(void)
 		T(test_spawn_to_exit_R15),
 		T(test_descriptors_are_handed_on_R7),
 		T(test_wait),
+		T(test_jobs_of_another_broker),
 		T(test_own_directories_R25),
 		T(test_who_says_how_it_ended_R24),
 		T(test_failures_are_errors_of_the_request),

@@ -559,6 +559,7 @@ static void test_params_in_a_memfd(void **state)
 			       F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
 			 0);
 	client_send_raw(&client, frame, size, &fd, 1);
+	fake_know_nothing(fake, 77);
 	client_expect_error(&client, 4, ERR_JOB_UNKNOWN, NULL);
 	client_disconnect(&client);
 	(void)close(fd);
