@@ -198,9 +198,10 @@ class Round:
         for when, what, arguments in sorted(plan, key=lambda entry: entry[0]):
             time.sleep(max(0, began + when - time.monotonic()))
             what(*arguments)
-        out, _ = self.host.communicate(timeout=30)
-        equal(self.host.returncode, 0, "the user's edits")
-        self.model = json.loads(out)
+        self.model = json.loads(self.host.stdout.read())
+        self.host.stdin.close()
+        self.host.stdout.close()
+        equal(self.host.wait(10), 0, "the user's edits")
         self.edits = self.model["edits"]
         for job in self.jobs:
             job.over()
@@ -214,7 +215,7 @@ class Round:
         wait_for(lambda: not self.left_processes(), 10, f"the end of {self.left_processes()}")
         wait_for(lambda: not self.left_files(), 10, f"in the tree: {self.left_files()}")
         equal(self.missing(), [], "what the user wrote and is gone")
-        equal(self.left_at_runtime(), [], "runtime files")
+        wait_for(lambda: not self.left_at_runtime(), 10, f"runtime files: {self.left_at_runtime()}")
         for job in self.jobs:
             self.check_result(job)
             if job.canary:

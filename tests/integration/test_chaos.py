@@ -10,7 +10,9 @@ Random jobs, edits and kills; afterwards nothing of fsbox's is left and nothing 
 tests/soak/chaos.sh runs it for long.
 """
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import time
@@ -60,8 +62,9 @@ def fell_over(daemon, this):
         daemon.process.kill()
         daemon.process.wait()
     for pid in lib.processes():
-        if pid != os.getpid():
-            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            if pid != os.getpid():
+                os.kill(pid, signal.SIGKILL)
     begin(daemon)
 
 
@@ -73,7 +76,7 @@ def tell(daemon, what, values):
 
 def rounds(daemon, runtime):
     """How many were played, failed, and ran; windows."""
-    failed, statuses, windows, kills = [], {}, [], {}
+    failed, statuses, windows, kills, reasons = [], {}, [], {}, {}
     began = time.monotonic()
     for seed in range(SEED, SEED + ROUNDS):
         if time.monotonic() - began > SECONDS:
@@ -90,11 +93,15 @@ def rounds(daemon, runtime):
         windows += this.windows
         for job in this.jobs:
             statuses[job.client.poll()] = statuses.get(job.client.poll(), 0) + 1
+            if job.client.poll() == 125:
+                why = (bool(this.killed) and "killed: ") or "edited: "
+                why += (re.findall(r"(?:\[\w*\] )?\(([a-z-]+)\)", job.said or "") or ["?"])[0]
+                reasons[why] = reasons.get(why, 0) + 1
         for _, victim, _ in this.killed:
             kills[victim] = kills.get(victim, 0) + 1
         shutil.rmtree(this.place, True)
     print(f"# {daemon.mode}: {seed - SEED + 1} rounds from seed {SEED} in {time.monotonic() - began:.0f} s; "
-          f"ends of clients {statuses}; killed {kills}")
+          f"ends of clients {statuses}; refused {reasons}; killed {kills}")
     tell(daemon, "seen by canaries after an edit", windows)
     equal(failed, [], "seeds of rounds that failed")
     return statuses
