@@ -109,6 +109,7 @@ class Host:
         os.rename(path, f"{path}.moved")
         self.movable.discard(path)
         self.renamed(path, f"{path}.moved")
+        self.loose.add(f"{path}.moved/")  # a placeholder that got another name is the user's
         return "", [path, f"{path}.moved"]
 
     def above_away(self, path):

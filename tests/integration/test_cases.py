@@ -47,19 +47,27 @@ def b2_placeholders_go_when_the_client_or_pid_1_is_killed(daemon):
 
 
 @case(*MODES)
-def b2_b13_a_placeholder_stays_while_another_job_stands_on_it(daemon):
-    place = project(daemon, "b2shared")
+def b13_a_placeholder_stays_while_another_job_stands_on_it(daemon):
+    place = project(daemon, "b13")
     deny = ["--deny", f"{place}/.agents"]
-    first = daemon.user.popen(daemon.command("spawn", *deny, "--", "/bin/sh", "-c",
-                                             "echo up; read x; echo evil >.agents/x; echo $?"),
-                              cwd=place, stdout=-1, stdin=-1)
-    equal(first.stdout.readline(), b"up\n")
-    succeeds(daemon.sh("true", *deny, cwd=place))
-    equal(os.listdir(place), [".agents"], "the first still runs")
-    out, _ = first.communicate(b"\n", 15)
-    if out.strip() == b"0":
-        raise AssertionError("the write was accepted")
-    wait_for(lambda: not os.listdir(place), 10, "removal after the last")
+    script = "echo up; read x; (echo evil >.agents/x) 2>&-; echo $?; (mkdir -p .agents/d) 2>&-; echo $?"
+
+    def begin():
+        job = daemon.user.popen(daemon.command("spawn", *deny, "--", "/bin/sh", "-c", script), cwd=place,
+                                stdout=-1, stdin=-1)
+        equal(job.stdout.readline(), b"up\n")
+        return job
+
+    # Who made it ends first, and last.
+    for first_ends_first in (True, False):
+        jobs = [begin(), begin()]
+        for number, job in enumerate(jobs if first_ends_first else reversed(jobs)):
+            out, _ = job.communicate(b"\n", 15)
+            equal([word == b"0" for word in out.split()], [False, False], "accepted")
+            if number == 0:
+                wait_for(lambda: len(daemon.jobs()) == 1, 10, "its end")
+                equal(os.listdir(place), [".agents"], "the other still runs")
+        wait_for(lambda: not os.listdir(place), 10, "removal after the last")
 
 
 @case(*MODES)
@@ -240,7 +248,9 @@ def b28_helpers_of_the_command_end_with_it(daemon):
     mark = "600.28"
     for start in (f"setsid sleep {mark} &", f"(sleep {mark} & sleep {mark} &) &",
                   f"trap '' HUP TERM; setsid nohup sleep {mark} >/dev/null 2>&1 &"):
+        began = time.monotonic()
         succeeds(daemon.sh(f"{start} sleep 0.2", cwd=place))
+        equal(time.monotonic() - began < 4, True, f"{start}: they were ended, not waited for")
         # When the status is there they are gone, not some time later.
         for pid in lib.processes("sleep"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
