@@ -67,6 +67,9 @@ static const struct protected_name table[] = {
 	{ PROTECT_TREE, ".opencode", false, false, false },
 	{ PROTECT_TREE, "opencode.json", false, false, false },
 
+	/* A repository where none was. One that is there is told of by the names in it. */
+	{ PROTECT_TREE, ".git", false, false, true },
+
 	/* Where submodules come from. */
 	{ PROTECT_TREE, ".gitmodules", false, false, false },
 
@@ -185,6 +188,8 @@ static int add_watch(struct protect_watch *watch, const struct protected_name *n
 {
 	struct string_list *list = &watch->report;
 
+	if (!name->quarantine && found->type != NODE_ABSENT)
+		return 0;
 	if (name->quarantine)
 		list = found->type == NODE_ABSENT ? &watch->quarantine : &watch->entries;
 	/* A link leads where a job may have chosen; what is there is not ours to tidy. */

@@ -28,7 +28,6 @@ static void the_table_is_sane(void **state)
 	(void)state;
 	for (size_t i = 0; i < count; i++) {
 		assert_true(path_is_relative(names[i].name));
-		assert_true(!names[i].watch_only || names[i].quarantine);
 		for (size_t j = 0; j < i; j++)
 			assert_true(names[i].scope != names[j].scope ||
 				    strcmp(names[i].name, names[j].name) != 0);
@@ -63,6 +62,8 @@ static void R28_found_and_absent_names(void **state)
 		{ index_of("modules"), "/r/.git/modules", NULL, NODE_ABSENT },
 		{ index_of("commondir"), "/p/.git/commondir", NULL, NODE_ABSENT },
 		{ index_of(".mcp.json"), "/p/.mcp.json", NULL, NODE_ABSENT },
+		{ index_of(".git"), "/p/.git", NULL, NODE_DIRECTORY },
+		{ index_of(".git"), "/s/.git", NULL, NODE_ABSENT },
 	};
 	struct protect_facts facts = { .found = found, .found_count = ARRAY_SIZE(found) };
 	AUTO(rule_list_deinit) struct rule_list rules = RULE_LIST_INIT;
@@ -76,8 +77,9 @@ static void R28_found_and_absent_names(void **state)
 	assert_string_equal(buf_text(&text), "readOnly user /p/.envrc\nreadOnly user /p/.vscode\n"
 					     "readOnly user /p/.git/hooks -> /p/h (/p/.git/hooks)\n"
 					     "readOnly user /p/.git/config\n");
-	assert_int_equal(watch.report.count, 1);
+	assert_int_equal(watch.report.count, 2);
 	assert_string_equal(watch.report.items[0], "/p/.mcp.json");
+	assert_string_equal(watch.report.items[1], "/s/.git");
 	assert_int_equal(watch.quarantine.count, 2);
 	assert_string_equal(watch.quarantine.items[0], "/r/.git/modules");
 	assert_string_equal(watch.quarantine.items[1], "/p/.git/commondir");

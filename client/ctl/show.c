@@ -167,6 +167,28 @@ void show_status_error(const struct ctl *ctl, int fd, const struct fsbox_error *
 	write_line(ctl, fd, &writer, &out);
 }
 
+/* What stays there must be looked at by somebody. */
+static void note_planted(const struct ctl *ctl, const char *sentence)
+{
+	static const char repository[] = "/.git (reported)";
+	static const char reported[] = " (reported)";
+	size_t length = strlen(sentence);
+
+	if (length >= strlen(repository) &&
+	    strcmp(sentence + length - strlen(repository), repository) == 0)
+		output_note(ctl,
+			    "the command made %s; before you run git there, look at what it obeys: "
+			    "'config' and 'hooks' in it, or where it leads",
+			    sentence);
+	else if (length >= strlen(reported) &&
+		 strcmp(sentence + length - strlen(reported), reported) == 0)
+		output_note(ctl,
+			    "the command made %s; look at it before you run programs that obey it",
+			    sentence);
+	else
+		output_note(ctl, "the command tried to leave %s behind", sentence);
+}
+
 int show_end(const struct ctl *ctl, const struct fsbox_exit *end)
 {
 	char text[80];
@@ -185,7 +207,7 @@ int show_end(const struct ctl *ctl, const struct fsbox_exit *end)
 	    !(end->reason == FSBOX_SIGNALED && (end->signal == SIGINT || end->signal == SIGPIPE)))
 		output_note(ctl, "job %" PRIu64 " was %s", end->job, show_end_text(text, end));
 	for (const char *const *name = end->planted; *name; name++)
-		output_note(ctl, "the command tried to leave %s behind; it was quarantined", *name);
+		note_planted(ctl, *name);
 	return fsbox_exit_status(end);
 }
 

@@ -263,6 +263,7 @@ static void on_job_end(uint32_t events, void *arg)
 	(void)events;
 	guard_read_names(state);
 	guard_look_last(state, job);
+	guard_scan_last(job);
 	guard_tell_number(state, REPORT_GUARD_DONE, id);
 	drop_job(job);
 	guard_repair(state);
@@ -326,6 +327,7 @@ static int take_job(struct guard_state *state, const struct guard_order *order, 
 		.flags = order->flags,
 		.plan = plan,
 		.handed = order->pid != 0,
+		.begun_ns = order->begun_ns,
 		.ns_fd = steal_fd(&fds[0]),
 		.end_fd = steal_fd(&fds[1]),
 		.end_source = LOOP_SOURCE_INIT,

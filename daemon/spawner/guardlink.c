@@ -170,6 +170,11 @@ static struct job *job_meant(const struct guardlink *link, uint64_t id)
 {
 	struct job *job = job_find(link->spawner, id);
 
+	/* Of a short job: what its pid 1 said before that is still unread. */
+	if (job && is_guarded(job, link) && !job->started) {
+		jobproc_catch_up(job);
+		job = job_find(link->spawner, id);
+	}
 	return job && is_guarded(job, link) && job->up ? job : NULL;
 }
 
@@ -190,10 +195,6 @@ static void on_message(const struct report_message *report, void *arg)
 		plan_is_watched(link, report->u.number);
 		return;
 	case REPORT_GUARD_DONE:
-		job = job_find(link->spawner, report->u.number);
-		/* Of a short job: what its pid 1 said before that is still unread. */
-		if (job && is_guarded(job, link) && !job->up)
-			jobproc_catch_up(job);
 		job = job_meant(link, report->u.number);
 		if (job)
 			job_is_done(job);

@@ -4,7 +4,8 @@
 
 /*
  * What the parts of a guard share: guard.c (orders, jobs, reports), guardnames.c (directories, names that
- * appear), guardrepair.c (children that look and repair). Private to them.
+ * appear), guardscan.c (repositories made inside), guardrepair.c (children that look and repair). Private
+ * to them.
  */
 
 #include <stdbool.h>
@@ -65,6 +66,7 @@ struct guarded_plan {
 /*
  * @end_fd       see struct guard_order
  * @dirty_ns     CLOCK_REALTIME since when it is to be looked at; 0: it is not
+ * @begun_ns     CLOCK_REALTIME_COARSE, before its command ran
  * @verified_ns  it was whole then
  * @repairing    a child is at it
  * @told         names of its plan that were told, by point
@@ -83,6 +85,7 @@ struct guarded_job {
 	struct guardmounts_ns ns;
 	struct loop_source info_source;
 	uint64_t dirty_ns;
+	uint64_t begun_ns;
 	uint64_t verified_ns;
 	bool repairing;
 	bool killed;
@@ -156,6 +159,14 @@ void guard_read_names(struct guard_state *state);
 
 /* JOB is over: a last look for what was planted. */
 void guard_look_last(struct guard_state *state, struct guarded_job *job);
+
+/* ---- guardscan.c ---------------------------------------------------------------------- */
+
+/*
+ * JOB is over: tell of each `.git` that came to be in its writable trees while it ran, besides those that
+ * have names under watch. A look of bounded depth that takes a small part of the time that the job took.
+ */
+void guard_scan_last(struct guarded_job *job);
 
 /* ---- guardrepair.c -------------------------------------------------------------------- */
 

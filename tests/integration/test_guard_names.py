@@ -6,7 +6,7 @@ import time
 
 import lib
 from guardlib import MODES, NATIVE, events, inside, own_daemon, repository
-from lib import case, contains, equal, succeeds, wait_for
+from lib import case, contains, equal, project, succeeds, wait_for
 
 
 # ---- R28: names that alone give execution -------------------------------------------------------
@@ -69,6 +69,44 @@ def r28_other_protected_names_are_reported(daemon):
     equal(os.path.exists(f"{place}/.envrc"), True)
 
 
+GIT = "git -c user.name=t -c user.email=t@t"
+
+
+@case(*MODES)
+def r28_a_whole_repository_is_told_and_works(daemon):
+    place = project(daemon, "whole")
+    daemon.user.shell(f"git init -q old; {GIT} -C old commit -q --allow-empty -m x", cwd=place)
+    before = len(events(daemon, "name.planted"))
+    result, ended = lib.spawn_status(
+        daemon, *NATIVE, "--", "/bin/sh", "-ec",
+        f"git init -q .; echo x >f; git add f; {GIT} commit -q -m x; mkdir -p a/b linked;"
+        f"git clone -q . a/b/c; echo gitdir: /elsewhere >linked/.git;"
+        f"{GIT} -C old commit -q --allow-empty -m y; sleep 0.1", cwd=place)
+    equal(result.returncode, 0, lib.show(result))
+    wanted = {f"{place}/{name}.git (reported)" for name in ("", "a/b/c/", "linked/")}
+    equal({name for name in ended["planted"] if ".git (" in name}, wanted)
+    found = wait_for(lambda: len(events(daemon, "name.planted", before)) >= 3 and
+                     events(daemon, "name.planted", before), 5, "events")
+    equal({event["action"] for event in found}, {"reported"})
+    result = daemon.ctl("--verbose", "spawn", *NATIVE, "--", "git", "init", "-q", "told", cwd=place)
+    contains(lib.text(result.stderr), f"made {place}/told/.git (reported); before you run git there")
+    # It is whole, and the user's; the next job may not change what git obeys in it.
+    equal(daemon.user.shell("git log --format=%s", cwd=f"{place}/a/b/c"), "x\n")
+    result, ended = lib.spawn_status(daemon, *NATIVE, "--", "/bin/sh", "-c",
+                                     "echo x >>a/b/c/.git/config", cwd=place)
+    equal((result.returncode != 0, ended["planted"]), (True, []))
+
+
+@case()
+def r28_a_whole_repository_is_no_reason_to_kill():
+    for mode in MODES:
+        with own_daemon(mode, "on-plant = kill\n") as daemon:
+            place = project(daemon, "wholekill")
+            result, ended = lib.spawn_status(daemon, *NATIVE, "--", "/bin/sh", "-c",
+                                             "git init -q .; sleep 0.2; exit 3", cwd=place)
+            equal((result.returncode, ended["planted"]), (3, [f"{place}/.git (reported)"]))
+
+
 @case(*MODES)
 def r28_what_the_user_makes_between_jobs_is_his(daemon):
     place = repository(daemon, "between")
@@ -88,7 +126,8 @@ def r28_on_plant_kill():
             place = repository(daemon, "kill")
             result, ended = lib.spawn_status(daemon, *NATIVE, "--", "/bin/sh", "-c",
                                              "echo x >.git/commondir; sleep 20", cwd=place)
-            equal((result.returncode, ended["reason"], ended["signal"]), (137, "signaled", 9))
+            equal((result.returncode, ended.get("reason"), ended.get("signal")), (137, "signaled", 9),
+                  f"{ended}")
             contains(ended["planted"][0], "killed, now fsbox-quarantined.commondir")
             equal(os.path.lexists(f"{place}/.git/commondir"), False)
 
