@@ -68,6 +68,21 @@ void bench_rules_make(struct bench_rules *rules, const char *work, size_t count)
 	}
 }
 
+struct bench_rules bench_rules_unguarded(const struct bench_rules *rules)
+{
+	struct bench_rules copy = *rules;
+
+	copy.rule = calloc(rules->count + 1, sizeof(*copy.rule));
+	if (!copy.rule)
+		die("calloc");
+	for (size_t i = 0; i < rules->count; i++) {
+		copy.rule[i] = rules->rule[i];
+		if (copy.rule[i].access == FSBOX_DENY)
+			copy.rule[i].access = FSBOX_READ_ONLY;
+	}
+	return copy;
+}
+
 struct fsbox_spawn bench_rules_request(const struct bench_rules *rules, const char *engine,
 				       const char *const *argv)
 {

@@ -35,6 +35,12 @@ struct bench_rules {
 /* Rules and their directories in a new directory of WORK, which exists. */
 void bench_rules_make(struct bench_rules *rules, const char *work, size_t count);
 
+/*
+ * The same with readOnly in place of denied: as many mounts, but none that somebody outside could undo, so
+ * that jobs need no guard. Shares the paths of RULES.
+ */
+struct bench_rules bench_rules_unguarded(const struct bench_rules *rules);
+
 /* What the library is asked for. Borrows RULES, ENGINE and ARGV. */
 struct fsbox_spawn bench_rules_request(const struct bench_rules *rules, const char *engine,
 				       const char *const *argv);

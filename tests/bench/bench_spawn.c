@@ -5,13 +5,13 @@
  *
  *	bench_spawn --work DIR [--json] [--rules N[,N...]] [--rounds N] [--seconds S] [--engine E]
  *	            [--mode NAME] [--name NAME] [--ctl FSBOXCTL] [--daemon FSBOXD] [--no-bwrap]
- *	            [--no-cold] [--firejail] [--nets] [--peer NAME COMMAND]...
+ *	            [--no-cold] [--firejail] [--nets] [--unguarded] [--peer NAME COMMAND]...
  *
  * Every way to run /usr/bin/true has its turns, ten rounds at a time, until each has had N rounds or S
  * seconds (but five rounds at least). The ways, for each number of rules: the client library, the same with
  * a policy that nothing was made for ("cold"), bubblewrap (not above 2,900). For the first number also:
  * how long after the status there is still something of the job ("after status"), with --nets the networks
- * host and proxy beside none, fsboxctl, firejail, and peers, whose COMMAND is cut at spaces and runs true its
+ * host and proxy beside none, with --unguarded rules that need no guard ("no guard"), fsboxctl, firejail, and peers, whose COMMAND is cut at spaces and runs true its
  * own way. --mode and --name are only repeated in what is printed. Below DIR the home of bench_rules.h is
  * made; it should lie where homes do.
  */
@@ -73,6 +73,7 @@ struct bench {
 	bool no_cold;
 	bool firejail;
 	bool nets;
+	bool unguarded;
 	struct {
 		const char *name;
 		char *argv[PEER_WORDS];
@@ -81,6 +82,7 @@ struct bench {
 	size_t rounds;
 	double budget_us;
 	struct bench_rules policies[SIZES_MAX];
+	struct bench_rules open_policy; /* with @unguarded */
 	size_t policy_count;
 	struct way ways[WAYS_MAX];
 	size_t way_count;
@@ -227,6 +229,10 @@ static void add_ways(struct bench *bench)
 		add_way(bench, "network host", run_request, first)->net = "host";
 		add_way(bench, "network proxy", run_request, first)->net = "proxy";
 	}
+	if (bench->unguarded) {
+		bench->open_policy = bench_rules_unguarded(first);
+		(void)add_way(bench, "no guard", run_request, &bench->open_policy);
+	}
 	if (bench->ctl)
 		add_command(bench, "fsboxctl",
 			    bench_rules_fsboxctl(first, bench->ctl, bench->engine), first);
@@ -354,12 +360,13 @@ static void add_sizes(struct bench *bench, const char *list)
 
 static bool parse_flag(struct bench *bench, const char *option)
 {
-	bool *flag = strcmp(option, "--json") == 0       ? &bench->json
-		     : strcmp(option, "--no-bwrap") == 0 ? &bench->no_bwrap
-		     : strcmp(option, "--no-cold") == 0  ? &bench->no_cold
-		     : strcmp(option, "--firejail") == 0 ? &bench->firejail
-		     : strcmp(option, "--nets") == 0     ? &bench->nets
-							 : NULL;
+	bool *flag = strcmp(option, "--json") == 0        ? &bench->json
+		     : strcmp(option, "--no-bwrap") == 0  ? &bench->no_bwrap
+		     : strcmp(option, "--no-cold") == 0   ? &bench->no_cold
+		     : strcmp(option, "--firejail") == 0  ? &bench->firejail
+		     : strcmp(option, "--nets") == 0      ? &bench->nets
+		     : strcmp(option, "--unguarded") == 0 ? &bench->unguarded
+							  : NULL;
 
 	if (flag)
 		*flag = true;

@@ -61,6 +61,15 @@ def measure_spawn(report, daemon, mode, commands, quick):
     report.row(mode, "from the status until nothing is left", times["after status", RULES] / 1000, "ms", "")
 
 
+def measure_guard(report, daemon, mode, quick):
+    """Guarded jobs beside those with as many mounts of which none can be undone from outside."""
+    times = spawn_times(report, daemon, mode, "guard", [RULES], 50 if quick else 600, 2 if quick else 10,
+                        "--no-cold", "--no-bwrap", "--unguarded")
+    guarded, free = times["library", RULES], times["no guard", RULES]
+    report.row(mode, "warm spawn with a guard", guarded / free, "x",
+               f"without one ({shown(guarded)} : {shown(free)})", at_most=1.03)
+
+
 def measure_zygotes(report, daemon, mode, quick):
     """The daemon was started with zygotes; 0 in its status: it knows none."""
     if not daemon.json("status").get("zygotes"):
