@@ -454,6 +454,7 @@ static void test_failures_are_errors_of_the_request(void **state)
 	fake_expect_op(fake, OP_JOB_OPEN, &op);
 	fake_send_error(fake, &op, ERR_QUOTA_EXCEEDED, "quota", "1024 jobs run");
 	client_expect_error(&client, id, ERR_QUOTA_EXCEEDED, NULL);
+	(void)usleep(200000); /* what it still closes after it has answered */
 	before = fake_open_descriptors(fake);
 
 	/* Opened, refused by verify. */
