@@ -56,29 +56,40 @@ static int keep(struct spawner *spawner, uint64_t id, uid_t uid, int plan_fd, si
 	return r;
 }
 
+static int new_plan(struct guardlink *link, int plan_fd, size_t plan_bytes,
+		    struct guard_plan **ret_plan, struct error *err)
+{
+	struct spawner *spawner = link->spawner;
+	AUTO(auto_close) int fd = fcntl(plan_fd, F_DUPFD_CLOEXEC, 0);
+	uint64_t id = ++spawner->guards.last_plan;
+	int r = 0;
+
+	if (fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "dup");
+	r = keep(spawner, id, link->identity.uid, fd, plan_bytes, err);
+	if (r == 0)
+		r = guardlink_add_plan(link, id, &fd, plan_bytes, ret_plan, err);
+	if (r < 0)
+		guardfile_remove_plan(&spawner->jobfiles, id);
+	return r;
+}
+
 int guardlink_plan(struct spawner *spawner, const struct identity *identity,
 		   const struct plan *plan, int plan_fd, size_t plan_bytes,
 		   struct guard_plan **ret_plan, struct error *err)
 {
-	AUTO(auto_close) int fd = -1;
 	struct guardlink *link = NULL;
 	int none = -1;
 	bool needed = false;
-	uint64_t id = 0;
 	int r = guard_points_needed(plan, &needed, err);
 
 	*ret_plan = NULL;
 	if (r < 0 || !needed || (r = guardlink_get(spawner, identity, &none, 0, &link, err)) < 0)
 		return r;
-	fd = fcntl(plan_fd, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return error_set(err, ERR_SYSTEM, errno, "dup");
-	id = ++spawner->guards.last_plan;
-	r = keep(spawner, id, identity->uid, fd, plan_bytes, err);
-	if (r == 0)
-		r = guardlink_add_plan(link, id, &fd, plan_bytes, ret_plan, err);
-	if (r < 0)
-		guardfile_remove_plan(&spawner->jobfiles, id);
+	/* So that a guard which gets no plan ends in time. */
+	guardlink_use(link, true);
+	r = new_plan(link, plan_fd, plan_bytes, ret_plan, err);
+	guardlink_use(link, false);
 	return r;
 }
 
