@@ -124,7 +124,7 @@ static int open_pid1(struct spawner *spawner, const struct jobfile_record *recor
 	AUTO(auto_close) int proc_fd = -1;
 	struct proc_status status;
 
-	if (pidfd < 0 || (stored_fd >= 0 && !pidfd_alive(stored_fd)))
+	if (pidfd < 0 || !pidfd_alive(pidfd) || (stored_fd >= 0 && !pidfd_alive(stored_fd)))
 		return -1;
 	proc_fd = proc_open(record->pid);
 	if (proc_fd < 0 || proc_status_read(proc_fd, &status, NULL) < 0 || status.ns_depth < 2 ||

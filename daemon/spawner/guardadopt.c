@@ -278,13 +278,21 @@ static int find_guard(struct job *job, struct guardlink **ret_link, struct error
 	return guardlink_get(job->spawner, &job->identity, &user_ns_fd, st.st_ino, ret_link, err);
 }
 
-static struct guard_plan *find_plan(const struct job *job)
+static struct guard_plan *find_plan(const struct spawner *spawner, uint64_t id)
 {
-	struct guard_plan *plan = job->spawner->guards.plans;
+	struct guard_plan *plan = spawner->guards.plans;
 
-	while (plan && plan->id != job->guarded.plan_id)
+	while (plan && plan->id != id)
 		plan = plan->next;
 	return plan;
+}
+
+void guardadopt_forget_plan(struct spawner *spawner, uint64_t plan_id)
+{
+	if (plan_id == 0 || spawner->ending || find_plan(spawner, plan_id) ||
+	    is_named(plan_id, spawner))
+		return;
+	guardfile_remove_plan(&spawner->jobfiles, plan_id);
 }
 
 /* A reference to its plan; a guard that has it runs. */
@@ -296,7 +304,7 @@ static int take_plan(struct job *job, struct guard_plan **ret_plan, struct error
 	size_t bytes = 0;
 	int r = 0;
 
-	*ret_plan = find_plan(job);
+	*ret_plan = find_plan(spawner, job->guarded.plan_id);
 	if (*ret_plan) {
 		(*ret_plan)->refs++;
 		return 0;

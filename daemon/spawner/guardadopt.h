@@ -34,6 +34,9 @@ void guardadopt_job(struct job *job);
 /* The new guard has looked at JOB, or JOB is over. */
 void guardadopt_held(struct job *job);
 
+/* A job with PLAN_ID (0: none) is gone, perhaps without that a guard was told the plan again. */
+void guardadopt_forget_plan(struct spawner *spawner, uint64_t plan_id);
+
 /* Fewer jobs may need the old guards. */
 void guardadopt_check(struct spawner *spawner);
 

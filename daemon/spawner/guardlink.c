@@ -116,9 +116,17 @@ int guardlink_hand(struct job *job, struct error *err)
 	return 0;
 }
 
+/* Whether pid 1 of JOB was there and is gone: then it is told how that ended, not that we ended it (R24). */
+static bool is_over(const struct job *job)
+{
+	return job->pid1_fd >= 0 ? !pidfd_alive(job->pid1_fd) : job->up || job->adopted;
+}
+
 void guardlink_give_up(struct job *job)
 {
 	job->guarded.done = true;
+	if (is_over(job))
+		return;
 	job->killed = true;
 	jobproc_kill(job);
 }
@@ -504,11 +512,13 @@ bool guardlink_wait(struct job *job)
 
 void guardlink_end(struct job *job)
 {
-	bool was_old = job->guarded.by_old;
+	const uint64_t plan_id = job->guarded.plan_id;
+	const bool was_old = job->guarded.by_old;
 
 	loop_disarm(&job->spawner->loop, &job->guarded.timer);
 	guardlink_plan_release(job->guarded.plan);
 	job->guarded = (struct guard_share){ .plan = NULL };
+	guardadopt_forget_plan(job->spawner, plan_id);
 	if (was_old)
 		guardadopt_check(job->spawner);
 }

@@ -328,7 +328,7 @@ class Round:
         yield f"in {self.place}"
         for job in self.jobs:
             yield (f"job of {job.engine}{', canary' if job.canary else ''}: {job.deny}, "
-                   f"status {job.client.poll()}: {(job.said or '')!r}"[:400])
+                   f"status {job.client.poll()}: {job.said!r}, {(job.out or '')[-60:]!r}"[:400])
         for when, what in sorted(entries):
             yield f"{(when - start) / 1e6:8.1f} ms  {what}"
         with contextlib.suppress(OSError), open(f"{state_dir(self.daemon)}/ledger", encoding="ascii") as file:

@@ -235,6 +235,24 @@ def files_of_jobs_go_with_them(daemon):
     equal(sorted(name for name in os.listdir(jobs_dir(daemon)) if name[0] not in "bg"), ["last"])
 
 
+@case("system", "user")
+def plans_of_jobs_go_with_them(daemon):
+    """Also that of a job which was over before a guard could be told again, and had something to remove."""
+    place = project(daemon, "plans")
+    secret = daemon.user.write(f"{place}/.env", "secret\n")
+    for _ in range(4):
+        job = detached(daemon, place, "sleep 600", "--deny", secret, "--deny", f"{place}/a/b/c")
+        pid = listed(daemon)[job]["pid"]
+        end(daemon, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda p=pid: p not in lib.processes(), 10, "the end of pid 1")
+        begin(daemon)
+        equal(wait(daemon, job), ("lost", 0))
+        wait_for(lambda: sorted(os.listdir(place)) == [".env"], 10, "placeholders to go")
+        wait_for(lambda: not [name for name in os.listdir(jobs_dir(daemon)) if name[0] == "p"], 5,
+                 "the plan to go")
+
+
 @case(root=True)
 def R13_no_room_for_records_is_a_clean_failure():
     daemon = lib.make_daemon("system")
