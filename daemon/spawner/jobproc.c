@@ -445,7 +445,7 @@ static void look_for_end(struct job *job)
 {
 	if (job->started || !job->leader_gone || job->report.fd >= 0)
 		return;
-	if (job->stale && job->rebuilds < JOB_REBUILDS_MAX) {
+	if (job->stale && !job->unwanted && job->rebuilds < JOB_REBUILDS_MAX) {
 		jobproc_release(job);
 		job_restart(job);
 		return;

@@ -208,6 +208,8 @@ static void take_placeholder(struct template *template, const struct report_mess
 		template_fail_text(template, ERR_SETUP_FAILED, "the job it was made for is gone");
 		return;
 	}
+	/* Also one that the plan did not ask for: a mask whose object has gone meanwhile. */
+	template->placeholders = true;
 	r = placing_report(template->first, report, &err);
 	if (r == PLACING_WAIT)
 		r = placing_hold(&template->held, report, &err);
