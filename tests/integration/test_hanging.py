@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """File systems that do not answer, processes that are stopped: whoever needs them waits, nobody else."""
 
-import contextlib
 import os
 import signal
 import time
@@ -54,41 +53,6 @@ def r9_a_fifth_that_would_hang_is_told_so(daemon):
         slow.release()
     wait_for(lambda: daemon.sh("true", cwd=place).returncode == 0, 20, "service again")
     equal(counters(daemon)["stuck"], 0)
-
-
-def three_that_wait(daemon, slow, place):
-    """Three jobs of one policy whose builder hangs; None where one of them looked up too late, and hangs, too."""
-    options = ("--ro", f"{slow.place}/x", "--deny", f"{place}/absent", "--deny", f"{place}/zz")
-    jobs = [popen_spawn(daemon, *options, "--", "/bin/sh", "-c", "ls -A; exit 5", cwd=place)
-            for _ in range(3)]
-    with contextlib.suppress(AssertionError):
-        wait_for(lambda: slow.held and len(daemon.jobs()) == 3, 3, "three that wait")
-        return jobs
-    slow.release()
-    for job in jobs:
-        job.communicate(timeout=20)
-    wait_for(lambda: not daemon.jobs() and not os.listdir(place), 20, "another try")
-    slow.hold = True
-    return None
-
-
-@case("system", "root")
-def one_that_waits_for_a_template_may_go(daemon):
-    place = project(daemon, "waits")
-    with slow_file_system(daemon, f"slow-waits-{daemon.mode}") as slow:
-        jobs = None
-        for _ in range(8):
-            jobs = jobs or three_that_wait(daemon, slow, place)
-        # The first of them is whose template it is, and whose the placeholders are.
-        first = min(job["job"] for job in daemon.jobs())
-        succeeds(daemon.ctl("signal", str(first), "KILL"))
-        wait_for(lambda: len(daemon.jobs()) == 2, 10, "the first to go")
-        slow.release()
-        ended = [(job.communicate(timeout=20), job.returncode) for job in jobs]
-        equal(sorted(status for _, status in ended), [5, 5, 125], str(ended))
-        for (out, _), status in ended:
-            equal(out, b"absent\nzz\n" if status == 5 else b"")
-        wait_for(lambda: not os.listdir(place), 10, "removal of the placeholders")
 
 
 # ---- while a job looks whether its template still fits ------------------------------------------
