@@ -271,6 +271,11 @@ static int start_prepared(struct job *job, const void *bytes, size_t byte_count,
 		templates_find(&spawner->templates, &job->identity, bytes, byte_count);
 	int r = 0;
 
+	if (job->unconfirmed &&
+	    (!template || template->state != TEMPLATE_READY || template->placeholders)) {
+		park(job);
+		return 0;
+	}
 	if (template) {
 		r = placing_plan(job, &template->mem.plan, err);
 		if (r == 0)

@@ -6,10 +6,12 @@
  *
  *	ended REASON CODE SIGNAL		failed KIND STAGE MESSAGE
  *
- * A line may begin with options, in this order: "native " (the engine), "wall=MS ", "signal=N " (sent
- * when the job runs).
+ * A line may begin with options, in this order: "native " (the engine), "provisional=MS " (confirmed after
+ * so long; the first line that comes back says whether pid 1 was up by then, "early" or "held"), "wall=MS ",
+ * "signal=N " (sent when the job runs).
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +27,7 @@ struct wish {
 	uint64_t wall_ms;
 	uint32_t signo;
 	uint32_t engine;
+	int provisional_ms;
 };
 
 static void read_wish(int conn_fd, struct wish *wish)
@@ -41,6 +44,10 @@ static void read_wish(int conn_fd, struct wish *wish)
 	if (strncmp(wish->script, "native ", 7) == 0) {
 		wish->engine = ENGINE_NATIVE;
 		wish->script += 7;
+	}
+	if (strncmp(wish->script, "provisional=", 12) == 0) {
+		wish->provisional_ms = (int)strtol(wish->script + 12, NULL, 10);
+		wish->script = strchr(wish->script, ' ') + 1;
 	}
 	if (strncmp(wish->script, "wall=", 5) == 0) {
 		wish->wall_ms = strtoull(wish->script + 5, NULL, 10);
@@ -86,6 +93,18 @@ static void wait_for_started(int channel)
 		return;
 }
 
+/* Confirm JOB, which was started provisionally, and say what fsboxd did before that. */
+static void confirm_late(uint64_t job, int ms, int conn_fd)
+{
+	struct pollfd news = { .fd = BROKER_FD_LINK, .events = POLLIN };
+	struct op_message op;
+	bool early = poll(&news, 1, ms) == 1;
+
+	(void)dprintf(conn_fd, early ? "early\n" : "held\n");
+	fake_op_init(&op, OP_JOB_CONFIRM, 0, job);
+	(void)fake_send(&op);
+}
+
 static void serve(uint64_t conn, int conn_fd)
 {
 	struct wish wish;
@@ -104,7 +123,10 @@ static void serve(uint64_t conn, int conn_fd)
 	fake_start_init(&op, conn, job, plan_bytes);
 	op.u.start.limits.wall_ms = wish.wall_ms;
 	op.u.start.engine = wish.engine;
+	op.u.start.provisional = wish.provisional_ms > 0;
 	(void)fake_send(&op);
+	if (wish.provisional_ms > 0)
+		confirm_late(job, wish.provisional_ms, conn_fd);
 	if (wish.signo != 0) {
 		wait_for_started(channel);
 		fake_op_init(&op, OP_JOB_SIGNAL, conn, job);

@@ -342,6 +342,16 @@ def records_that_are_required_and_cannot_be_made():
     fsboxd.forget()
 
 
+@case(root=True)
+def r10_a_provisional_start_makes_nothing():
+    with spawner("system") as fsboxd:
+        # No template: not before the policy is known to be right.
+        equal(fsboxd.ask("native provisional=1000 exit 6"), "held\nended exited 6 0\n")
+        # What is there already may be used; by bwrap nothing is.
+        equal(fsboxd.ask("native provisional=10000 exit 6"), "early\nended exited 6 0\n")
+        equal(fsboxd.ask("provisional=1000 exit 6"), "held\nended exited 6 0\n")
+
+
 # ---- idle ----------------------------------------------------------------------------------
 
 
