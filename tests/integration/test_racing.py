@@ -13,6 +13,7 @@ import threading
 import time
 
 import lib
+from guardlib import events
 from lib import User, case, equal, project, succeeds, wait_for
 
 SECONDS = int(os.environ.get("FSBOX_SOAK_SECONDS", "5"))
@@ -95,11 +96,16 @@ def check_mounts(daemon, place, text):
             raise AssertionError(f"{place}: writable outside of the policy: {line}")
 
 
+def given_up(daemon):
+    """The jobs that a guard ended, since it could not put back what was taken off them."""
+    return {event["job"] for event in events(daemon, "mask.lost")}
+
+
 class Spawner(threading.Thread):
     def __init__(self, daemon, place, rules, until):
         super().__init__(daemon=True)
         self.daemon_, self.place, self.rules, self.until = daemon, place, rules, until
-        self.ran = self.refused = 0
+        self.ran = self.refused = self.killed = 0
         self.slowest = (0, None)
         self.reasons = {}
         self.failure = None
@@ -128,7 +134,8 @@ class Spawner(threading.Thread):
             return
         self.refused += 1
         if result.returncode == 137:
-            return  # its guard could not put a mask back where everything moves
+            self.killed += 1  # by its guard, as the records must say
+            return
         if result.returncode != 125 or not any(f"({why})" in lib.text(result.stderr)
                                                for why in REASONS):
             raise AssertionError(f"{self.place}: {lib.show(result)}")
@@ -189,6 +196,8 @@ def racing_clients_get_nothing_that_is_not_theirs(daemon):
     print(f"# {daemon.mode}: {ran} ran, {refused} were refused in {SECONDS} s")
     if ran == 0:
         raise AssertionError("nothing ever ran")
+    killed = sum(s.killed for s in spawners)
+    wait_for(lambda: len(given_up(daemon)) >= killed, 10, f"records of {killed} that guards ended")
 
     # Nothing is left of all that.
     wait_for(lambda: not daemon.jobs(), 20, "the end of the jobs")
