@@ -55,6 +55,31 @@ def r9_a_fifth_that_would_hang_is_told_so(daemon):
     equal(counters(daemon)["stuck"], 0)
 
 
+@case("system", "root")
+def one_that_waits_for_a_template_may_go(daemon):
+    place = project(daemon, "waits")
+    with slow_file_system(daemon, f"slow-waits-{daemon.mode}") as slow:
+        options = ("--ro", f"{slow.place}/x", "--deny", f"{place}/absent", "--deny",
+                   f"{place}/zz")
+        # A policy that is known: jobs are there before the first look at what hangs is over.
+        slow.hold = False
+        succeeds(daemon.sh("true", "--engine", "native", *options, cwd=place))
+        slow.hold = True
+        jobs = [popen_spawn(daemon, *options, "--", "/bin/sh", "-c", "ls -A; exit 5", cwd=place)
+                for _ in range(3)]
+        wait_for(lambda: slow.held and len(daemon.jobs()) == 3, 8, "three that wait")
+        # The first of them is whose template it is, and whose the placeholders are.
+        first = min(job["job"] for job in daemon.jobs())
+        succeeds(daemon.ctl("signal", str(first), "KILL"))
+        wait_for(lambda: len(daemon.jobs()) == 2, 5, "the first to go")
+        slow.release()
+        ended = [(job.communicate(timeout=20), job.returncode) for job in jobs]
+        equal(sorted(status for _, status in ended), [5, 5, 125], str(ended))
+        for (out, _), status in ended:
+            equal(out, b"absent\nzz\n" if status == 5 else b"")
+        wait_for(lambda: not os.listdir(place), 10, "removal of the placeholders")
+
+
 # ---- while a job looks whether its template still fits ------------------------------------------
 
 
