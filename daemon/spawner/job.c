@@ -219,11 +219,14 @@ int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, s
 
 void job_abandon(struct job *job)
 {
-	/* One that has a template finds its channel closed and ends before it has run anything. */
-	if (job->state == JOB_OPEN || job->parked)
+	if (job->state == JOB_OPEN) {
 		job_free(job);
-	else
-		job->unwanted = !job->failed;
+		return;
+	}
+	job->unwanted = !job->failed || job->stale;
+	/* One that has a template finds its channel closed and ends before it has run anything. */
+	if (job->parked)
+		job_fail(job, ERR_SETUP_FAILED, "plan", "it was made for a world that has changed");
 }
 
 static void on_open_too_long(void *arg)

@@ -269,7 +269,8 @@ static const struct op_row op_rows[OP_KIND_COUNT] = {
 	[OP_CONN_CLOSED] = { op_conn_closed, OP_TELLS_ONLY, IN_NONE },
 	[OP_JOB_OPEN] = { op_job_open, OP_NEEDS_CONN, IN_NONE },
 	[OP_JOB_START] = { op_job_start, OP_NEEDS_CONN | OP_OWN_CONN, IN(JOB_OPEN) },
-	[OP_JOB_ABANDON] = { op_job_abandon, OP_TELLS_ONLY, IN(JOB_OPEN) | IN(JOB_STARTING) },
+	[OP_JOB_ABANDON] = { op_job_abandon, OP_TELLS_ONLY,
+			     IN(JOB_OPEN) | IN(JOB_STARTING) | IN(JOB_ENDING) },
 	[OP_JOB_SIGNAL] = { op_job_signal, OP_ADMIN_TOO | OP_DONE_AFTER,
 			    IN(JOB_STARTING) | IN(JOB_RUNNING) | IN(JOB_ENDING) },
 	[OP_JOB_LIST] = { op_job_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
@@ -279,7 +280,8 @@ static const struct op_row op_rows[OP_KIND_COUNT] = {
 	[OP_GRANT_CREATE] = { op_grant_create, OP_NEEDS_CONN, IN_NONE },
 	[OP_GRANT_LIST] = { op_grant_list, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
 	[OP_GRANT_REVOKE] = { op_grant_revoke, OP_NEEDS_CONN | OP_DONE_AFTER, IN_NONE },
-	[OP_JOB_CONFIRM] = { op_job_confirm, OP_TELLS_ONLY, IN(JOB_STARTING) },
+	/* Ending: its template did not fit, and it may begin again. */
+	[OP_JOB_CONFIRM] = { op_job_confirm, OP_TELLS_ONLY, IN(JOB_STARTING) | IN(JOB_ENDING) },
 	[OP_LEDGER] = { op_ledger, OP_NEEDS_CONN, IN_NONE },
 };
 
