@@ -445,8 +445,12 @@ void job_tell_end(struct job *job)
 	if (job->told)
 		return;
 	job->told = true;
-	if (job->unwanted && !job->started)
+	if (job->unwanted && !job->started) {
+		/* The record of its start, if there is one, does not stand alone. */
+		if (job->audited)
+			audit_record(job, EVENT_EXECUTION_FAILED);
 		return;
+	}
 	if (job->started) {
 		settle_record(job);
 		link_message_init(&message, LINK_JOB_ENDED, 0, job->conn, job->id);
