@@ -158,7 +158,8 @@ int conn_open_take(struct conn **ret_conn, int fd, const char *client, int timeo
 	conn->next_request = 1;
 	conn->timeout_ms = timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS;
 	/* With credentials on this end, so that the kernel stamps our first byte (R2). */
-	if (channel_init_take(&conn->channel, fd, true, &fail) < 0)
+	if (channel_init_take(&conn->channel, fd, false, &fail) < 0 ||
+	    channel_show_sender(&conn->channel, &fail) < 0)
 		(void)hint_fill(err, &fail, NULL);
 	else if (say_hello(conn, client, err) == 0) {
 		*ret_conn = conn;

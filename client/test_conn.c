@@ -226,6 +226,40 @@ static void abuse_is_an_error(void **state)
 	}
 }
 
+/* Begun before the client took its end, ended after it spoke: at any byte. */
+static void a_farewell_in_two_pieces_is_heard(void **state)
+{
+	static const char text[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32000,"
+				   "\"message\":\"no\",\"data\":{\"kind\":\"not-authorized\"}}}";
+	char frame[4 + sizeof(text) - 1] = { 0, 0, 0, sizeof(text) - 1 };
+
+	(void)state;
+	memcpy(frame + 4, text, sizeof(text) - 1);
+	for (size_t at = 0; at <= sizeof(frame); at++) {
+		struct fsbox_error err;
+		struct conn *conn = NULL;
+		int ends[2];
+		pid_t pid = 0;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+		assert_int_equal(send(ends[1], frame, at, MSG_NOSIGNAL), at);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			char byte = 0;
+
+			(void)close(ends[0]);
+			if (at < sizeof(frame) && read(ends[1], &byte, 1) == 1)
+				(void)send(ends[1], frame + at, sizeof(frame) - at, MSG_NOSIGNAL);
+			_exit(0);
+		}
+		(void)close(ends[1]);
+		assert_int_equal(conn_open_take(&conn, ends[0], "test", 5000, &err), -1);
+		assert_string_equal(err.kind, "not-authorized");
+		reap(pid);
+	}
+}
+
 static void late_answers_are_thrown_away(void **state)
 {
 	const union method_params params = { .list = { .all = false } };
@@ -305,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(abuse_is_an_error),
+		cmocka_unit_test(a_farewell_in_two_pieces_is_heard),
 		cmocka_unit_test(late_answers_are_thrown_away),
 		cmocka_unit_test(events_wait_for_who_wants_them),
 	};

@@ -73,12 +73,22 @@ int channel_init_take(struct channel *channel, int fd, bool credentials, struct 
 	if (setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &(int){ 1 }, sizeof(int)) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "set SO_NOSIGPIPE");
 #endif
+	if (!credentials)
+		return 0;
 #ifdef SO_PASSCRED
-	if (credentials && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
+	channel->credentials = true;
+#endif
+	return channel_show_sender(channel, err);
+}
+
+int channel_show_sender(struct channel *channel, struct error *err)
+{
+#ifdef SO_PASSCRED
+	if (setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "set SO_PASSCRED");
-	channel->credentials = credentials;
 #else
-	(void)credentials;
+	(void)channel;
+	(void)err;
 #endif
 	return 0;
 }
@@ -196,7 +206,7 @@ static int arrival_accept(struct channel *channel, struct arrival *arrival, bool
 	if (first_byte) {
 		fdset_move(&channel->incoming, &arrival->fds);
 		channel->sender = arrival->sender;
-	} else if (!sender_equal(&channel->sender, &arrival->sender)) {
+	} else if (channel->credentials && !sender_equal(&channel->sender, &arrival->sender)) {
 		return error_set(err, ERR_BAD_FRAME, 0,
 				 "one frame from several processes (%d and %d)",
 				 (int)channel->sender.pid, (int)arrival->sender.pid);

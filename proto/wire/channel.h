@@ -13,7 +13,9 @@
  * With SO_PASSCRED each read also yields who wrote the bytes. The kernel attaches that when a byte is
  * sent, if at that moment either end has the option set (or nobody has accepted the connection yet);
  * otherwise the sender reads as pid 0. So clients set it before their first byte, and a server on its
- * listening socket too, from which Linux 6.18 hands it on to what is accepted.
+ * listening socket too, from which Linux 6.18 hands it on to what is accepted. Clients have connected by
+ * then: what a daemon says before they set it has no sender, and what it says afterwards has one. So they
+ * do not compare.
  *
  * A failed channel is finished: close it. Nothing here blocks, and no call raises SIGPIPE.
  */
@@ -81,6 +83,12 @@ void channel_frame_deinit(struct channel_frame *frame); /* NULL and zeroed are f
  * Fails with ERR_SYSTEM. FD is in any case closed by channel_deinit().
  */
 int channel_init_take(struct channel *channel, int fd, bool credentials, struct error *err);
+
+/*
+ * Set SO_PASSCRED, so that what is sent from now on tells the peer its sender, whatever the peer has set.
+ * Senders of what is received are not compared. Fails with ERR_SYSTEM.
+ */
+int channel_show_sender(struct channel *channel, struct error *err);
 
 /* Closes the socket and every descriptor not handed on. NULL, CHANNEL_INIT, failed: all fine. */
 void channel_deinit(struct channel *channel);

@@ -253,6 +253,38 @@ static void R2_each_frame_tells_its_own_sender(void **state)
 	pair_close(&pair);
 }
 
+/* The option is set when the peer has begun to speak: its first bytes have no sender, the others have. */
+static void R2_who_shows_its_sender_compares_none(void **state)
+{
+	static const uint8_t stream[] = { 0, 0, 0, 3, 'x', 'y', 'z' };
+
+	(void)state;
+	for (size_t at = 1; at < sizeof(stream); at++) {
+		struct channel_frame frame = CHANNEL_FRAME_INIT;
+		struct channel peer = CHANNEL_INIT;
+		struct pair pair;
+
+		pair_open(&pair, false);
+		assert_int_equal(write(pair.raw, stream, at), at);
+		assert_int_equal(channel_show_sender(&pair.channel, NULL), 0);
+		assert_int_equal(write(pair.raw, stream + at, sizeof(stream) - at),
+				 sizeof(stream) - at);
+		assert_int_equal(channel_receive(&pair.channel, &frame, NULL), 1);
+		assert_memory_equal(buf_text(&frame.payload), "xyz", 3);
+		channel_frame_deinit(&frame);
+
+		/* Sent while the peer does not ask: known all the same. */
+		assert_int_equal(channel_send(&pair.channel, "{}", 2, NULL, NULL), 0);
+		assert_int_equal(channel_init_take(&peer, pair.raw, true, NULL), 0);
+		pair.raw = -1;
+		assert_int_equal(channel_receive(&peer, &frame, NULL), 1);
+		assert_int_equal(frame.sender.pid, getpid());
+		channel_frame_deinit(&frame);
+		channel_deinit(&peer);
+		pair_close(&pair);
+	}
+}
+
 static void bad_lengths_are_refused(void **state)
 {
 	static const uint8_t zero[] = { 0, 0, 0, 0 };
@@ -495,6 +527,7 @@ int main(void)
 		cmocka_unit_test(no_room_for_descriptors_ends_the_peer),
 		cmocka_unit_test(R2_one_frame_from_two_processes_is_refused),
 		cmocka_unit_test(R2_each_frame_tells_its_own_sender),
+		cmocka_unit_test(R2_who_shows_its_sender_compares_none),
 		cmocka_unit_test(bad_lengths_are_refused),
 		cmocka_unit_test(end_between_frames_is_no_error_and_within_one_is),
 		cmocka_unit_test(reset_is_the_end),
