@@ -32,12 +32,8 @@ want curl have_command curl
 want wget have_command wget
 want openssl have_command openssl
 want openssh-client have_command ssh
-want openssl have_command openssl
 want procps have_command ps
 want iproute2 have_command ip
-want curl have_command curl
-want openssh-client have_command ssh
-want openssl have_command openssl
 want shellcheck have_command shellcheck
 want clang-14 have_command clang-14
 want clang-format-14 have_command clang-format-14
