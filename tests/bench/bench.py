@@ -151,6 +151,8 @@ def outside(output):
         build()
         describe(report)
         attempt(report, "", "policy", spawns.measure_policy)
+        os.mkdir(peers.temporary()["TMPDIR"])
+        os.chmod(peers.temporary()["TMPDIR"], 0o1777)
         folder = os.path.join(TOP, "npm")
         os.mkdir(folder)
         with open(os.path.join(TOP, "peers.json"), "w", encoding="utf-8") as file:

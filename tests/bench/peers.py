@@ -23,6 +23,11 @@ NPM_SECONDS = 150
 SRT_NEEDS = {"rg": "ripgrep", "socat": "socat"}
 
 
+def temporary():
+    """Where peers put what they leave behind: srt a socket for each run."""
+    return {"TMPDIR": os.path.join(os.environ["FSBOX_BENCH_TOP"], "tmp")}
+
+
 def version_of(place, package):
     try:
         with open(os.path.join(place, "node_modules", package, "package.json"), encoding="utf-8") as file:
@@ -73,7 +78,7 @@ def working(report, mode, user, commands):
     found = {}
     for name, command in commands.items():
         try:
-            result = user.run(command, timeout=60)
+            result = user.run(command, timeout=60, env=temporary())
         except AssertionError as error:
             report.skip(f"{name} ({mode})", str(error)[:200])
             continue

@@ -14,7 +14,7 @@ RULES = 43  # of the policy that all targets are about
 def run_program(report, user, mode, program, *arguments, timeout=280):
     """The records that one of our programs prints, also in the report."""
     command = [os.path.join(lib.BUILD, "tests/bench", program), *arguments]
-    result = user.run(command, timeout=timeout, env={"PATH": lib.PATH})
+    result = user.run(command, timeout=timeout, env={"PATH": lib.PATH, **peers.temporary()})
     if result.returncode != 0:
         raise AssertionError(f"{' '.join(command)}: {lib.show(result)}")
     records = [json.loads(line) for line in lib.text(result.stdout).splitlines()]
