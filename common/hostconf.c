@@ -95,7 +95,7 @@ enum user_rule {
 	  "prepared processes for each policy in use; 0 switches them off")                        \
 	X("template-cache-mounts", template_cache_mounts, KIND_COUNT32, USER_LOWER, 0, 1000000,    \
 	  "COUNT", "20000", "mounts held by prepared trees together")                              \
-	X("net-pool", net_pool, KIND_COUNT32, USER_LOWER, 0, 256, "COUNT", "8",                    \
+	X("net-pool", net_pool, KIND_COUNT32, USER_LOWER, 0, 256, "COUNT", "24",                   \
 	  "prepared network namespaces")                                                           \
 	X("env-withhold", env_withhold, KIND_ENV_NAMES, USER_APPEND, 0, 0, "PATTERN (repeatable)", \
 	  "", "variables that no job gets, besides the usual ones")                                \

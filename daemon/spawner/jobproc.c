@@ -455,34 +455,20 @@ static void look_for_end(struct job *job)
 	job_finish(job);
 }
 
-static int start_leader(struct job *job, struct builder_input *input, struct error *err)
+/* In namespaces of SET, or new ones where it is empty. */
+static int start_in_template(struct job *job, struct builder_input *input,
+			     const struct native_set *set, struct error *err)
 {
 	struct spawner *spawner = job->spawner;
-	AUTO(native_set_deinit) struct native_set set = NATIVE_SET_INIT;
-	AUTO(auto_close) int copy_fd = -1;
-	struct inherit inherit;
+	AUTO(auto_close) int copy_fd = templatecopy_take(job->template);
 	int r = 0;
 
-	if (!job->template)
-		return child_start(&spawner->children, &job->leader, leader_main, input,
-				   on_leader_exit, job, err);
-
-	r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err);
-	if (r < 0)
-		return r;
-	guardlink_begin(job, job->template->guard, &input->guard);
-	if (job->template->guard && input->guard.order_fd < 0)
-		return error_set(err, ERR_SYSTEM, 0, "the user's guard does not run");
-	if (input->plan->net != NET_HOST)
-		(void)netpool_take(&spawner->netpool, &set);
-	copy_fd = templatecopy_take(job->template);
-	input->inherit = &inherit;
 	input->shared = job->template->mem.shared;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = spawner->user_ns_fd,
 		.mount_ns_fd = copy_fd >= 0 ? copy_fd : job->template->mount_ns_fd,
 		.is_copy = copy_fd >= 0,
-		.set = set,
+		.set = *set,
 		.net_host = input->plan->net == NET_HOST,
 	};
 	/*
@@ -501,6 +487,31 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 	r = adopt_leader(job, err);
 	if (r == 0 && !job->audited && write(job->go_fd, "G", 1) != 1)
 		r = error_set(err, ERR_SYSTEM, errno, "let the job go");
+	return r;
+}
+
+static int start_leader(struct job *job, struct builder_input *input, struct error *err)
+{
+	struct spawner *spawner = job->spawner;
+	struct native_set set = NATIVE_SET_INIT;
+	struct inherit inherit;
+	int r = 0;
+
+	if (!job->template)
+		return child_start(&spawner->children, &job->leader, leader_main, input,
+				   on_leader_exit, job, err);
+
+	r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err);
+	if (r < 0)
+		return r;
+	guardlink_begin(job, job->template->guard, &input->guard);
+	if (job->template->guard && input->guard.order_fd < 0)
+		return error_set(err, ERR_SYSTEM, 0, "the user's guard does not run");
+	input->inherit = &inherit;
+	if (input->plan->net != NET_HOST)
+		(void)netpool_take(&spawner->netpool, &set);
+	r = start_in_template(job, input, &set, err);
+	netpool_give_back(&spawner->netpool, &set);
 	return r;
 }
 

@@ -17,7 +17,7 @@
 /* After so many makers in a row that made nothing we leave it to the jobs. */
 #define FAILURES_MAX 3
 
-/* So long nothing must have been taken before what was is made anew. */
+/* So long nothing must have been taken before what was is made anew, and what was used is let go. */
 #define QUIET_MS 20
 
 struct maker_input {
@@ -162,6 +162,18 @@ static void start_maker(struct netpool *pool)
 		pool->asked = true; /* the first one it makes unasked */
 }
 
+static void let_go(struct netpool *pool)
+{
+	while (pool->used_count > 0)
+		native_set_deinit(&pool->used[--pool->used_count]);
+}
+
+static void on_quiet(void *arg)
+{
+	let_go(arg);
+	make_more(arg);
+}
+
 void netpool_init(struct netpool *pool, struct loop *loop, struct children *children, size_t wanted,
 		  int user_ns_fd)
 {
@@ -182,17 +194,13 @@ void netpool_deinit(struct netpool *pool)
 {
 	if (!pool->loop)
 		return;
-	loop_disarm(pool->loop, &pool->refill);
+	loop_disarm(pool->loop, &pool->quiet);
 	stop_maker(pool);
 	if (pool->maker.pid != 0)
 		child_forget(pool->children, &pool->maker);
+	let_go(pool);
 	while (pool->count > 0)
 		native_set_deinit(&pool->sets[--pool->count]);
-}
-
-static void on_quiet(void *arg)
-{
-	make_more(arg);
 }
 
 bool netpool_take(struct netpool *pool, struct native_set *ret_set)
@@ -201,9 +209,21 @@ bool netpool_take(struct netpool *pool, struct native_set *ret_set)
 
 	*ret_set = ready ? pool->sets[--pool->count] : (struct native_set)NATIVE_SET_INIT;
 
-	if (pool->wanted > 0 && pool->count > pool->wanted / 2)
-		loop_arm(pool->loop, &pool->refill, QUIET_MS, on_quiet, pool);
-	else
+	if (pool->wanted > 0)
+		loop_arm(pool->loop, &pool->quiet, QUIET_MS, on_quiet, pool);
+	if (pool->count <= pool->wanted / 4)
 		make_more(pool);
 	return ready;
+}
+
+void netpool_give_back(struct netpool *pool, struct native_set *set)
+{
+	if (pool->wanted == 0 || set->net_fd < 0) {
+		native_set_deinit(set);
+		return;
+	}
+	if (pool->used_count == NETPOOL_USED_MAX)
+		let_go(pool);
+	pool->used[pool->used_count++] = *set;
+	*set = (struct native_set)NATIVE_SET_INIT;
 }

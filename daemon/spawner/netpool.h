@@ -10,7 +10,9 @@
  * ever received. In user mode they belong to the daemon's user namespace.
  *
  * What was taken is made anew when it has been quiet for a moment, so that no spawn waits for a
- * processor that is busy with that; at once when half of the pool is gone.
+ * processor that is busy with that; at once when three quarters of the pool are gone. For the same reason
+ * those that were used are held until then: the kernel takes longer to end one than a job takes, and
+ * less for many at a time.
  */
 
 #include <stdbool.h>
@@ -23,6 +25,7 @@
 
 /* More would only hold kernel memory (0.2 MB each). */
 #define NETPOOL_MAX 64
+#define NETPOOL_USED_MAX 32
 
 /*
  * @wanted       how many to keep ready; 0: none are made
@@ -32,6 +35,7 @@
  * @next_fd      a byte tells it to make another
  * @standing     the namespaces that the maker stands in: nobody gets them before it has left
  * @asked        it was told to make one and has not
+ * @used         of jobs that have begun: perhaps nobody else holds them any more
  */
 struct netpool {
 	struct loop *loop;
@@ -46,7 +50,9 @@ struct netpool {
 	struct native_set standing;
 	bool asked;
 	struct loop_source ready_source;
-	struct loop_timer refill;
+	struct native_set used[NETPOOL_USED_MAX];
+	size_t used_count;
+	struct loop_timer quiet;
 	unsigned int failures;
 };
 
@@ -63,5 +69,8 @@ void netpool_deinit(struct netpool *pool);
 
 /* False when none is ready: then the job must make them itself. RET_SET is the caller's to deinit. */
 bool netpool_take(struct netpool *pool, struct native_set *ret_set);
+
+/* A job has entered SET, or will not: it is the pool's again, and never given to anybody else. */
+void netpool_give_back(struct netpool *pool, struct native_set *set);
 
 #endif
