@@ -92,7 +92,7 @@ def build_internet():
         with contextlib.suppress(OSError):
             os.remove(path)
     with open("/etc/resolv.conf", "w", encoding="utf-8") as file:
-        file.write(f"nameserver {NAMESERVER}\noptions timeout:1 attempts:1\n")
+        file.write(f"nameserver {NAMESERVER}\noptions timeout:3 attempts:1\n")
     with open("/etc/nsswitch.conf", "w", encoding="utf-8") as file:
         file.write("hosts: files dns\npasswd: files\ngroup: files\n")
     with open("/etc/hosts", "w", encoding="utf-8") as file:
@@ -545,6 +545,14 @@ def readable(sock, seconds):
 NAMES = None
 
 
+def reachable(address):
+    try:
+        socket.create_connection((address, 80), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 def prepare():
     """The small internet; called once, before the cases."""
     global NAMES  # pylint: disable=global-statement
@@ -553,6 +561,9 @@ def prepare():
     build_internet()
     in_network("internet", start_servers)
     in_network(None, start_servers)
+    # The first packets over a fresh link may be lost, and an address that is slow is not taken.
+    for address in (SERVER, SERVER6):
+        lib.wait_for(lambda a=address: reachable(a), 20, f"the way to {address}")
     NAMES = NameServer()
     NAMES.names.update({
         "good.test": [SERVER],

@@ -456,19 +456,28 @@ def signals_are_passed_on():
                        signal.SIGWINCH, signal.SIGTERM):
             process.send_signal(number)
             wait_for(lambda n=number: n in server.signals, what=f"signal {number}")
-        equal(process.wait(5), 128 + signal.SIGTERM)
+        equal(process.wait(20), 128 + signal.SIGTERM)
 
 
 @case()
 def a_second_interrupt_kills():
+    for _ in range(5):  # within a second, if the machine lets us
+        with running_job() as (server, process):
+            begun = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            wait_for(lambda s=server: s.signals == [signal.SIGINT], what="the first")
+            process.send_signal(signal.SIGINT)
+            wait_for(lambda s=server: len(s.signals) == 2, what="the second")
+            if time.monotonic() - begun > 1 and server.signals[1] == signal.SIGINT:
+                continue
+            equal(process.wait(20), 128 + signal.SIGKILL)
+            equal(server.signals, [signal.SIGINT, signal.SIGKILL])
+            break
+    else:
+        raise AssertionError("the machine is too slow for two signals in a second")
     with running_job() as (server, process):
         process.send_signal(signal.SIGINT)
         wait_for(lambda: server.signals == [signal.SIGINT], what="the first")
-        process.send_signal(signal.SIGINT)
-        equal(process.wait(5), 128 + signal.SIGKILL)
-        equal(server.signals, [signal.SIGINT, signal.SIGKILL])
-    with running_job() as (server, process):
-        process.send_signal(signal.SIGINT)
         time.sleep(1.2)
         process.send_signal(signal.SIGINT)
         wait_for(lambda: len(server.signals) == 2, what="the second")
@@ -484,7 +493,7 @@ def stopping_stops_the_job_too():
         process.send_signal(signal.SIGCONT)
         wait_for(lambda: server.signals == [signal.SIGSTOP, signal.SIGCONT], what="CONT")
         process.send_signal(signal.SIGTERM)
-        equal(process.wait(5), 128 + signal.SIGTERM)
+        equal(process.wait(20), 128 + signal.SIGTERM)
 
 
 def lib_state(pid):
@@ -500,7 +509,7 @@ def ignored_signals_stay_ignored():
     with running_job(preexec_fn=nohup) as (server, process):
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        equal(process.wait(5), 128 + signal.SIGTERM)
+        equal(process.wait(20), 128 + signal.SIGTERM)
         equal(server.signals, [signal.SIGTERM])
 
 
@@ -537,14 +546,13 @@ def an_early_signal_does_not_wait_for_ever():
         with FakeServer(serve) as server:
             process = start(server, "spawn", "--", "x")
             wait_for(lambda a=asked: a, what="the request")
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.2)
-            equal(process.poll(), None, "it waits")
-            if insisting:
-                process.send_signal(signal.SIGINT)
             begun = time.monotonic()
-            equal(process.wait(5), -signal.SIGINT)
-            equal(time.monotonic() - begun < 1, insisting)
+            process.send_signal(signal.SIGINT)
+            while insisting and process.poll() is None:  # two that are pending at once are one
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+            equal(process.wait(20), -signal.SIGINT)
+            equal(time.monotonic() - begun < 2, insisting, "it waits two seconds, unless one insists")
 
 
 # ---- starting a daemon -----------------------------------------------------------------------

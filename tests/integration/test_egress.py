@@ -583,7 +583,7 @@ def the_next_address_is_tried():
     job = proxy.begin(allow=["dead6.test", "both.test", "nowhere.test", "good.test"])
     start = time.monotonic()
     equal(job.connect_to("dead6.test:80")[0], 200)
-    equal(time.monotonic() - start < 3, True, "soon")
+    equal(time.monotonic() - start < 10, True, "not after the 20 s of one attempt")
     equal(job.connect_to("both.test:80")[1]["at"], e.SERVER6)
     status, body = job.connect_to("nowhere.test:80")
     equal(status, 502, body)
@@ -611,7 +611,8 @@ def r13_hanging_lookups_hold_up_nobody_else():
         socks.append(sock)
     start = time.monotonic()
     equal(other.connect_to("good.test:80")[0], 200)
-    equal(time.monotonic() - start < 1, True, f"{time.monotonic() - start} s")
+    # Behind all of the 40 it would be ten times as long: each takes more than a second, four at a time.
+    equal(time.monotonic() - start < 4, True, f"{time.monotonic() - start} s")
     children = [p for p in e.lib.processes("fsbox-names")]
     equal(len(children) <= 2 + 4, True, f"at most four at a time: {children}")
     contains(socks[0].recv(100), "HTTP/1.1 50")
@@ -635,7 +636,7 @@ def r13_connections_of_a_job_are_bounded():
     late.sendall(b"CONNECT good.test:7 HTTP/1.1\r\nHost: good.test:7\r\n\r\n")
     equal(e.readable(late, 0.5), False, "the sixth waits")
     held.pop().close()
-    equal(e.readable(late, 2), True, "until one has ended")
+    equal(e.readable(late, 10), True, "until one has ended")
     contains(late.recv(100), "200")
     for sock in [*held, late]:
         sock.close()
@@ -645,17 +646,17 @@ def r13_connections_of_a_job_are_bounded():
 @case(root=True)
 def r13_idle_connections_end():
     proxy = egress()
-    job = proxy.begin(allow=["good.test"], idle_ms=400)
+    job = proxy.begin(allow=["good.test"], idle_ms=1500)
     with job.connect(3128) as sock:
         sock.sendall(b"CONNECT good.test:7 HTTP/1.1\r\nHost: good.test:7\r\n\r\n")
         contains(sock.recv(100), "200")
         for _ in range(4):
-            time.sleep(0.2)
+            time.sleep(0.5)
             sock.sendall(b"x")
             equal(sock.recv(1), b"x", "not idle")
         start = time.monotonic()
         equal(sock.recv(1), b"")
-        equal(0.2 < time.monotonic() - start < 2, True, "after the time given")
+        equal(1 < time.monotonic() - start < 8, True, "after the time given")
     job.end()
 
 
@@ -713,9 +714,9 @@ def jobs_outlive_fsboxd_unless_records_are_required():
         time.sleep(0.2)
         sock.sendall(b"still")
         equal(sock.recv(10), b"still", "what runs goes on")
-        with job.connect(3128, 1) as late:
+        with job.connect(3128) as late:
             late.sendall(b"CONNECT good.test:7 HTTP/1.1\r\nHost: good.test:7\r\n\r\n")
-            equal(e.readable(late, 0.7), not required, "new ones")
+            equal(e.readable(late, 0.7 if required else 10), not required, "new ones")
         sock.close()
         equal(proxy.poll(), None, "it lives as long as its jobs")
         job.end()
