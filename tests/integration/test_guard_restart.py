@@ -68,7 +68,8 @@ def r27_a_second_restart_and_a_guard_that_dies():
                     old = of_user(daemon)
                     restart(daemon, how)
                     guard = replaced(daemon, old)
-                    equal(len(kept(daemon, "g")), 1, "files of guards")
+                    # fsboxd removes what was the old one's a moment after its end.
+                    wait_for(lambda d=daemon: len(kept(d, "g")) == 1, 5, "one file of a guard")
                     equal(len(kept(daemon, "p")), 1, "files of plans")
                 # While there is none the mask goes: the next one looks first.
                 os.kill(guard, signal.SIGKILL)
