@@ -100,17 +100,19 @@ static struct mount_options mount_options_of(const struct native_input *input)
 /*
  * The directory looked at last: paths come sorted, so that most lie in the same one as the path before.
  *
+ * @root_fd     where paths begin, borrowed; -1: at the root of this process
  * @path_bytes  how much of @path is the directory's name, without a slash at its end
  */
 struct directory {
+	int root_fd;
 	int fd;
 	size_t path_bytes;
 	const char *path;
 };
 
-#define DIRECTORY_INIT   \
-	{                \
-		.fd = -1 \
+#define DIRECTORY_INIT(root)                \
+	{                                   \
+		.root_fd = (root), .fd = -1 \
 	}
 
 static void directory_deinit(struct directory *directory)
@@ -131,7 +133,12 @@ static int parent_of(struct directory *directory, const char *path)
 	directory->path = path;
 	directory->path_bytes = bytes;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)bytes, path);
-	directory->fd = mountapi_open(AT_FDCWD, bytes > 0 ? name : "/", O_PATH | O_DIRECTORY, 0);
+	if (directory->root_fd < 0)
+		directory->fd =
+			mountapi_open(AT_FDCWD, bytes > 0 ? name : "/", O_PATH | O_DIRECTORY, 0);
+	else
+		directory->fd = mountapi_open(directory->root_fd, bytes > 0 ? name + 1 : ".",
+					      O_PATH | O_DIRECTORY, 0);
 	return directory->fd;
 }
 
@@ -186,7 +193,7 @@ static const char *host_path(const struct plan_op *op)
 int native_build(const struct native_input *input, struct error *err)
 {
 	struct mount_options options = mount_options_of(input);
-	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
+	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT(-1);
 	const struct plan *plan = input->plan;
 	AUTO(auto_close) int count_fd = -1;
 	int r = mountapi_count_begin(&count_fd, err);
@@ -222,7 +229,7 @@ int native_copy(const struct native_input *input, int template_fd, int count_fd,
 
 bool native_changed_meanwhile(const struct native_input *input, struct error *err)
 {
-	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
+	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT(-1);
 
 	for (size_t i = 0; i < input->plan->count; i++) {
 		const struct plan_op *op = &input->plan->ops[i];
@@ -243,9 +250,9 @@ bool native_changed_meanwhile(const struct native_input *input, struct error *er
 	return false;
 }
 
-int native_still_valid(const struct native_input *input, struct error *err)
+int native_still_valid(const struct native_input *input, int root_fd, struct error *err)
 {
-	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT;
+	AUTO(directory_deinit) struct directory directory = DIRECTORY_INIT(root_fd);
 
 	for (size_t i = 0; i < input->plan->count; i++) {
 		const char *path = host_path(&input->plan->ops[i]);

@@ -147,10 +147,12 @@ int native_copy(const struct native_input *input, int template_fd, int count_fd,
 bool native_changed_meanwhile(const struct native_input *input, struct error *err);
 
 /*
- * Whether the host still looks as it did when the template was built, for every path of the plan.
+ * Whether the host still looks as it did when the template was built, for every path of the plan. ROOT_FD is
+ * an O_PATH descriptor of the host's root directory for a process that has left the host's mounts, -1 for
+ * one that stands there.
  * Returns 1, or 0 with ERR (if not NULL) naming the first that changed.
  */
-int native_still_valid(const struct native_input *input, struct error *err);
+int native_still_valid(const struct native_input *input, int root_fd, struct error *err);
 
 /*
  * Enter a copy of the template with namespaces of our own and add the job's own mounts, those that are not

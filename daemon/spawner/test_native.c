@@ -147,7 +147,7 @@ static int build(struct world *world)
 static int is_valid(struct world *world)
 {
 	struct error err = ERROR_INIT;
-	int valid = native_still_valid(&world->input, &err);
+	int valid = native_still_valid(&world->input, -1, &err);
 
 	/* A reason exactly when it is not. */
 	return valid == (err.kind == 0) ? valid : 100;
@@ -192,6 +192,53 @@ static void R10_every_change_of_a_path_is_seen(void **state)
 	assert_int_equal(unlink(world.path[0]), 0);
 	make_file(world.path[0]);
 	assert_int_equal(in_child(&world, is_valid), 0);
+	world_deinit(&world);
+}
+
+/* A process that has left the host's mounts, and has nothing of them but their root directory. */
+static int is_valid_from_far(struct world *world)
+{
+	AUTO(auto_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO(auto_close) int proc = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct error err = ERROR_INIT;
+	AUTO(auto_close) int far = -1;
+	int valid = 0;
+
+	if (world->input.user_ns_fd >= 0 && setns(world->input.user_ns_fd, CLONE_NEWUSER) < 0)
+		return 101;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/", "tmpfs", 0, NULL) < 0)
+		return 102;
+	far = openat(proc, "ns/mnt", O_RDONLY | O_CLOEXEC);
+	/* Going there once more is what puts us on the new root. */
+	if (far < 0 || setns(far, CLONE_NEWNS) < 0 || access("/tmp", F_OK) == 0)
+		return 103;
+	if (native_still_valid(&world->input, -1, &err) != 0)
+		return 104;
+	err = (struct error)ERROR_INIT;
+	valid = native_still_valid(&world->input, root, &err);
+	return valid == (err.kind == 0) ? valid : 100;
+}
+
+static void R10_every_change_is_seen_from_far_as_well(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	assert_int_equal(in_child(&world, build), 0);
+	assert_int_equal(in_child(&world, is_valid_from_far), 1);
+	make_file(at(&world, 3, "other"));
+	assert_int_equal(rename(world.path[3], world.path[0]), 0);
+	assert_int_equal(in_child(&world, is_valid_from_far), 0);
+	assert_int_equal(in_child(&world, build), 0);
+	assert_int_equal(in_child(&world, is_valid_from_far), 1);
+	make_file(world.path[2]);
+	assert_int_equal(in_child(&world, is_valid_from_far), 0);
+	assert_int_equal(unlink(world.path[2]), 0);
+	assert_int_equal(rename(world.path[1], at(&world, 3, "moved")), 0);
+	assert_int_equal(symlink("moved", world.path[1]), 0);
+	assert_int_equal(in_child(&world, is_valid_from_far), 0);
 	world_deinit(&world);
 }
 
@@ -316,6 +363,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(R10_every_change_of_a_path_is_seen),
+		cmocka_unit_test(R10_every_change_is_seen_from_far_as_well),
 		cmocka_unit_test(a_build_that_fails_says_whether_the_host_changed),
 		cmocka_unit_test(R9_what_is_left_is_mounting),
 		cmocka_unit_test(R10_a_template_that_lost_a_mount_is_not_entered),
