@@ -18,17 +18,14 @@
 #include <unistd.h>
 
 #include "common/limits.h"
-#include "common/rule.h"
 #include "common/scope.h"
-#include "daemon/confine.h"
 #include "daemon/spawner/command.h"
 #include "daemon/spawner/descriptors.h"
 #include "daemon/spawner/grantcheck.h"
-#include "daemon/spawner/landlock.h"
+#include "daemon/spawner/initconfine.h"
 #include "daemon/spawner/listeners.h"
 #include "daemon/spawner/report.h"
 #include "daemon/spawner/sealed.h"
-#include "daemon/spawner/seccomp.h"
 
 #define ARGS_FILE_BYTES (sizeof(struct args_header) + LIMIT_PATH_BYTES + 1 + LIMIT_ARGS_BYTES)
 #define START_FD_COUNT 5
@@ -106,54 +103,6 @@ static _Noreturn void init_fail(const struct init *init, const struct error *err
 
 /* ---- before the first byte of the client's ------------------------------------------- */
 
-int init_confine(const char *const *writable, size_t count, int dev_fd, const char **ret_stage,
-		 struct error *err)
-{
-	int r = 0;
-
-	*ret_stage = "dumpable";
-	r = confine_not_dumpable(err);
-	if (r < 0)
-		return r;
-	*ret_stage = "capabilities";
-	r = confine_drop_capabilities(err);
-	if (r < 0)
-		return r;
-	*ret_stage = "no_new_privs";
-	r = confine_no_new_privs(err);
-	if (r < 0)
-		return r;
-	*ret_stage = "landlock";
-	r = landlock_enter(writable, count, dev_fd, err);
-	if (r < 0)
-		return r;
-	*ret_stage = "seccomp";
-	return seccomp_install(err);
-}
-
-/* Pointers to the paths of checked SETUP that may be written to; the caller frees the array. */
-static int setup_writable(const void *setup, const char ***ret_paths, size_t *ret_count,
-			  struct error *err)
-{
-	struct setup_header header;
-	const char *at = (const char *)setup + sizeof(header);
-	const char **paths = NULL;
-	size_t count = 0;
-
-	memcpy(&header, setup, sizeof(header));
-	paths = calloc((size_t)header.path_count + 1, sizeof(*paths));
-	if (!paths)
-		return error_set(err, ERR_NOMEM, 0, "paths for Landlock");
-	for (uint32_t i = 0; i < header.path_count; i++) {
-		if (*at == ACCESS_READ_WRITE)
-			paths[count++] = at + 1;
-		at += 1 + strlen(at + 1) + 1;
-	}
-	*ret_paths = paths;
-	*ret_count = count;
-	return 0;
-}
-
 /*
  * Every signal that can be blocked is, but those that a fault of our own raises, and read from a
  * descriptor. Unblocked ones would be discarded: pid 1 has no default actions.
@@ -188,15 +137,11 @@ static int init_open_null(struct init *init, struct error *err)
 	return 0;
 }
 
-static int init_prepare(struct init *init, const struct init_input *input, struct error *err)
+/* What pid 1 is, whatever its job. */
+static int init_settle(struct init *init, struct error *err)
 {
-	AUTO(auto_free) const char **writable = NULL;
-	AUTO(auto_close) int dev_fd = input->dev_fd;
-	struct setup_header setup;
-	size_t count = 0;
 	int r = 0;
 
-	memcpy(&setup, input->setup, sizeof(setup));
 	init->stage = "init";
 	/* kill(-1) means "everything of this user" in any other process. */
 	if (getpid() != 1)
@@ -206,19 +151,26 @@ static int init_prepare(struct init *init, const struct init_input *input, struc
 	(void)prctl(PR_SET_NAME, "fsbox-init", 0L, 0L, 0L);
 	(void)setsid(); /* also gives us the process group 1, which the filter names */
 	r = init_open_signals(init, err);
-	if (r < 0)
-		return r;
-	r = init_open_null(init, err);
-	if (r < 0)
-		return r;
+	return r < 0 ? r : init_open_null(init, err);
+}
+
+static int init_listen(struct init *init, const struct init_input *input, struct error *err)
+{
+	struct setup_header setup;
+
+	memcpy(&setup, input->setup, sizeof(setup));
 	init->stage = "network";
-	r = listeners_hand_over(input->egress_fd, &setup, err);
-	if (r < 0)
+	return listeners_hand_over(input->egress_fd, &setup, err);
+}
+
+static int init_prepare(struct init *init, const struct init_input *input, struct error *err)
+{
+	AUTO(auto_close) int dev_fd = input->dev_fd;
+	int r = init_settle(init, err);
+
+	if (r < 0 || (r = init_listen(init, input, err)) < 0)
 		return r;
-	r = setup_writable(input->setup, &writable, &count, err);
-	if (r < 0)
-		return r;
-	return init_confine(writable, count, dev_fd, &init->stage, err);
+	return init_confine_setup(input->setup, dev_fd, &init->stage, err);
 }
 
 static int init_announce(struct init *init, struct error *err)
@@ -547,9 +499,9 @@ static _Noreturn void init_serve(struct init *init)
 	}
 }
 
-_Noreturn void init_run(const struct init_input *input)
+static struct init init_for(const struct init_input *input)
 {
-	struct init init = {
+	return (struct init){
 		.report_fd = input->report_fd,
 		.go_fd = input->go_fd,
 		.channel_fd = input->channel_fd,
@@ -560,13 +512,53 @@ _Noreturn void init_run(const struct init_input *input)
 		.result = input->result,
 		.command = { .program = -1 },
 	};
+}
+
+/* What the job is told by, and the job itself. */
+static _Noreturn void init_go_on(struct init *init, const struct init_input *input, int r,
+				 struct error *err)
+{
+	if (r == 0 && (r = init_announce(init, err)) == 0 &&
+	    (r = init_receive(init, input, err)) == 0)
+		r = init_start(init, err);
+	if (r < 0)
+		init_fail(init, err);
+	init_serve(init);
+}
+
+_Noreturn void init_run(const struct init_input *input)
+{
+	struct init init = init_for(input);
+	struct error err = ERROR_INIT;
+	int r = init_prepare(&init, input, &err);
+
+	init_go_on(&init, input, r, &err);
+}
+
+int init_bear(const void *setup, int dev_fd, struct init_born *ret_born, const char **ret_stage,
+	      struct error *err)
+{
+	static const struct init_input nothing = { -1, -1, -1, -1, -1, -1, { NULL, -1 }, NULL, 0 };
+	struct init init = init_for(&nothing);
+	int r = init_settle(&init, err);
+
+	if (r == 0)
+		r = init_confine_setup(setup, dev_fd, &init.stage, err);
+	*ret_stage = init.stage;
+	*ret_born = (struct init_born){ init.signal_fd, init.null_fd };
+	return r;
+}
+
+_Noreturn void init_run_born(const struct init_born *born, const struct init_input *input)
+{
+	struct init init = init_for(input);
 	struct error err = ERROR_INIT;
 	int r = 0;
 
-	if ((r = init_prepare(&init, input, &err)) == 0 && (r = init_announce(&init, &err)) == 0 &&
-	    (r = init_receive(&init, input, &err)) == 0)
-		r = init_start(&init, &err);
-	if (r < 0)
-		init_fail(&init, &err);
-	init_serve(&init);
+	init.signal_fd = born->signal_fd;
+	init.null_fd = born->null_fd;
+	/* Meant for what waited here, whoever sent it: no job has been signalled yet. */
+	discard_signals(&init);
+	r = init_listen(&init, input, &err);
+	init_go_on(&init, input, r, &err);
 }

@@ -50,18 +50,28 @@ struct init_input {
 	size_t setup_bytes;
 };
 
-/*
- * The confinement alone, in the order above.
- *
- * @writable   where writing stays allowed, see landlock.h
- * @ret_stage  what was being done; static; written on failure
- *
- * Fails with ERR_SYSTEM or ERR_SETUP_FAILED; the process must then exit.
- */
-int init_confine(const char *const *writable, size_t count, int dev_fd, const char **ret_stage,
-		 struct error *err);
-
 /* Never returns: _exit(0) once everything was reported, _exit(125) after REPORT_FAILED. */
 _Noreturn void init_run(const struct init_input *input);
+
+/*
+ * The same in two parts, for a pid 1 that is made before its job (zygote.h): all of the confinement first, and
+ * what a job has of its own when there is one. Of that the listeners are all that is made under the filter.
+ */
+struct init_born {
+	int signal_fd;
+	int null_fd;
+};
+
+/*
+ * @setup   checked; only its paths are looked at
+ * @dev_fd  as in struct init_input; the caller's
+ *
+ * Fails as init_confine() does; the process must then exit.
+ */
+int init_bear(const void *setup, int dev_fd, struct init_born *ret_born, const char **ret_stage,
+	      struct error *err);
+
+/* As init_run(); dev_fd is not looked at. */
+_Noreturn void init_run_born(const struct init_born *born, const struct init_input *input);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "common/limits.h"
 #include "daemon/spawner/init.h"
+#include "daemon/spawner/initconfine.h"
 #include "daemon/spawner/report.h"
 #include "daemon/spawner/sealed.h"
 

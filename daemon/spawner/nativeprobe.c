@@ -18,7 +18,7 @@
 #include "common/plan.h"
 #include "common/scope.h"
 #include "daemon/spawner/child.h"
-#include "daemon/spawner/init.h"
+#include "daemon/spawner/initconfine.h"
 #include "daemon/spawner/mount.h"
 #include "daemon/spawner/mountapi.h"
 #include "daemon/spawner/native.h"
