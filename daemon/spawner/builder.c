@@ -544,7 +544,7 @@ static int builder_exec(struct builder *builder, struct error *err)
 
 _Noreturn void builder_run(const struct builder_input *input)
 {
-	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
+	struct builder builder = BUILDER_INIT(input);
 	struct error err = ERROR_INIT;
 	int r = builder_shut(&builder, &err);
 

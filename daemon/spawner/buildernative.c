@@ -22,11 +22,10 @@
 
 /* ---- a job ---------------------------------------------------------------------------- */
 
-/* Descriptors of a native job besides INIT_FD_*: its guard's orders, and namespaces to enter. */
-#define NATIVE_FD_GUARD (INIT_FD_EGRESS + 1)
-#define NATIVE_FD_USER (INIT_FD_EGRESS + 2)
-#define NATIVE_FD_MOUNT (INIT_FD_EGRESS + 3)
-#define NATIVE_FD_SET (INIT_FD_EGRESS + 4)
+/* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
+#define NATIVE_FD_USER (BUILDER_FD_ROOT + 1)
+#define NATIVE_FD_MOUNT (BUILDER_FD_ROOT + 2)
+#define NATIVE_FD_SET (BUILDER_FD_ROOT + 3)
 
 static int native_place(struct builder *builder, const struct native_set *set, struct error *err)
 {
@@ -42,7 +41,8 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 		{ input->channel_fd, INIT_FD_CHANNEL },
 		{ dev_fd, INIT_FD_DEV },
 		{ builder_has_egress(input) ? input->egress_fd : -1, INIT_FD_EGRESS },
-		{ input->guard.order_fd, NATIVE_FD_GUARD },
+		{ input->guard.order_fd, BUILDER_FD_GUARD },
+		{ builder->root_fd, BUILDER_FD_ROOT },
 		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
 		{ set->net_fd, NATIVE_FD_SET },
@@ -59,11 +59,7 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 	return 0;
 }
 
-/*
- * Tell the guard where this job's mounts are. *RET_END_FD, to be closed when nothing runs any more, is how
- * it knows of the end; -1 where there is no guard.
- */
-static int enrol(const struct builder_guard *guard, int *ret_end_fd, struct error *err)
+int builder_enrol(const struct builder_guard *guard, int *ret_end_fd, struct error *err)
 {
 	AUTO(auto_close) int mount_ns_fd = -1;
 	AUTO(auto_close) int end_read = -1;
@@ -89,18 +85,14 @@ static int enrol(const struct builder_guard *guard, int *ret_end_fd, struct erro
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	order.begun_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	/* To fsboxd a guard that went down is one more reason to begin again. */
-	if (guard_order_send(NATIVE_FD_GUARD, &order, fds, true, err) < 0)
+	if (guard_order_send(guard->order_fd, &order, fds, true, err) < 0)
 		return error_set(err, ERR_PATH_NOT_FOUND, 0, "the guard of this user is gone");
-	(void)close(NATIVE_FD_GUARD);
+	(void)close(guard->order_fd);
 	*ret_end_fd = steal_fd(&end_write);
 	return 0;
 }
 
-/*
- * Holds: our own descriptors; in system mode the peer's ids and what mounting takes, in user mode nothing
- * outside and everything inside a user namespace. Init gives that up before it reads a byte.
- */
-static int native_enter_job(struct builder *builder, int *ret_end_fd, struct error *err)
+int builder_enter_template(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	struct native_input native = {
@@ -122,7 +114,7 @@ static int native_enter_job(struct builder *builder, int *ret_end_fd, struct err
 						  NATIVE_FD_SET + 2, NATIVE_FD_SET + 3 };
 
 	builder->stage = NATIVE_STAGE_TEMPLATE;
-	if (native_still_valid(&native, err) != 1)
+	if (native_still_valid(&native, -1, err) != 1)
 		return -(int)err->kind;
 	r = native_enter(&native, &placed, err);
 	if (r < 0)
@@ -130,21 +122,33 @@ static int native_enter_job(struct builder *builder, int *ret_end_fd, struct err
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0 ||
 	    syscall(SYS_close_range, (unsigned int)NATIVE_FD_USER, ~0u, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "shut the job");
-	r = enrol(&input->guard, ret_end_fd, err);
-	if (r < 0)
-		return r;
-	/* Init, if it were ever taken over, could make other jobs of this template believe it. */
+	return 0;
+}
+
+int builder_forget_shared(const struct builder *builder, struct error *err)
+{
+	const struct builder_input *input = builder->input;
+
 	if (munmap(input->shared, native_shared_bytes(input->plan)) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "let go what templates share");
+	return 0;
+}
+
+static int native_enter_job(struct builder *builder, int *ret_end_fd, struct error *err)
+{
+	struct builder_guard guard = builder->input->guard;
+	int r = builder_enter_template(builder, err);
+
+	if (guard.order_fd >= 0)
+		guard.order_fd = BUILDER_FD_GUARD;
+	if (r < 0 || (r = builder_enrol(&guard, ret_end_fd, err)) < 0 ||
+	    (r = builder_forget_shared(builder, err)) < 0)
+		return r;
 	builder->stage = "inherit";
 	return inherit_limit(&builder->inherit, err);
 }
 
-/*
- * Holds all of fsboxd's. Where leaving the host's network takes being root it is done now: namespaces
- * with no way out are nobody's gain.
- */
-static int native_leave_host(struct builder *builder, struct error *err)
+int builder_leave_host(struct builder *builder, struct error *err)
 {
 	static const struct native_set none = NATIVE_SET_INIT;
 	const struct builder_input *input = builder->input;
@@ -173,7 +177,7 @@ _Noreturn void builder_run_native(struct builder *builder)
 	builder->inherit = *input->inherit;
 	r = builder_map_result(builder, &err);
 	if (r == 0)
-		r = native_leave_host(builder, &err);
+		r = builder_leave_host(builder, &err);
 	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
 	    (r = native_enter_job(builder, &end_fd, &err)) == 0 &&
 	    (r = builder_encode_setup(builder, &setup, &err)) == 0) {
@@ -271,7 +275,7 @@ static int template_copy(const struct native_input *native, int template_fd, int
 
 _Noreturn void builder_run_template(const struct builder_input *input)
 {
-	struct builder builder = { .input = input, .report_fd = input->report_fd, .args_fd = -1 };
+	struct builder builder = BUILDER_INIT(input);
 	struct native_input native;
 	struct error err = ERROR_INIT;
 	int own_fd = -1;

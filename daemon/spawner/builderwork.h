@@ -26,6 +26,7 @@
  * @args_fd    bwrap: its arguments
  * @result     mapped as long as the file could be reached, or NULL
  * @own_network  bwrap: we stand in the job's network already
+ * @root_fd    native: the host's root directory, for one that looks at it later on; else -1
  */
 struct builder {
 	const struct builder_input *input;
@@ -36,8 +37,14 @@ struct builder {
 	int args_fd;
 	struct result_page *result;
 	bool own_network;
+	int root_fd;
 	char args_number[16];
 };
+
+#define BUILDER_INIT(from)                                                                     \
+	{                                                                                      \
+		.input = (from), .report_fd = (from)->report_fd, .args_fd = -1, .root_fd = -1, \
+	}
 
 /* A descriptor and the number it is to have; an fd of -1 leaves the number closed. */
 struct builder_placed {
@@ -71,6 +78,31 @@ int builder_make_placeholders(struct builder *builder, struct error *err);
 
 /* Append to OUT what init must do before it runs anything (struct setup_header). */
 int builder_encode_setup(struct builder *builder, struct buf *out, struct error *err);
+
+/* Descriptors of native jobs besides INIT_FD_*: their guard's orders, and builder.root_fd. */
+#define BUILDER_FD_GUARD (INIT_FD_EGRESS + 1)
+#define BUILDER_FD_ROOT (INIT_FD_EGRESS + 2)
+
+/*
+ * Native. Holds all of fsboxd's. Where leaving the host's network takes being root it is done now: namespaces
+ * with no way out are nobody's gain. Afterwards descriptors are INIT_FD_* and those above.
+ */
+int builder_leave_host(struct builder *builder, struct error *err);
+
+/*
+ * Holds: our own descriptors; in system mode the peer's ids and what mounting takes, in user mode nothing
+ * outside and everything inside a user namespace. Looks at the host and enters the template.
+ */
+int builder_enter_template(struct builder *builder, struct error *err);
+
+/*
+ * Tell the guard where this job's mounts are. *RET_END_FD, to be closed when nothing runs any more, is how
+ * it knows of the end; -1 where there is no guard. Takes the descriptor of GUARD.
+ */
+int builder_enrol(const struct builder_guard *guard, int *ret_end_fd, struct error *err);
+
+/* Init, if it were ever taken over, could make other jobs of this template believe it. */
+int builder_forget_shared(const struct builder *builder, struct error *err);
 
 /* The rest of a native job after builder_shut(): ends as its pid 1. */
 _Noreturn void builder_run_native(struct builder *builder);

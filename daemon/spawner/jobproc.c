@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/scope.h"
@@ -17,11 +16,11 @@
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/enginewords.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobpid1.h"
 #include "daemon/spawner/jobtime.h"
 #include "daemon/spawner/inherit.h"
 #include "daemon/spawner/netpool.h"
 #include "daemon/spawner/placing.h"
-#include "daemon/spawner/procfs.h"
 #include "daemon/spawner/quote.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
@@ -30,54 +29,9 @@
 /* Reads of one job's reports before others have their turn. */
 #define READS_PER_TURN 8
 
-/* Processes below the leader that are looked at; bwrap has one. */
-#define CHILDREN_LOOKED_AT 16
-
 static void look_for_end(struct job *job);
 
 /* ---- signalling ---------------------------------------------------------------------- */
-
-/*
- * A descriptor of PID if that is a child of the leader which can only ever be the job's user: a
- * leader in the hands of its user must not make us signal anybody else. *ret_init: it is pid 1 of a
- * pid namespace of its own, and can gain no privileges any more.
- */
-static int open_descendant(const struct job *job, pid_t pid, bool *ret_init)
-{
-	AUTO(auto_close) int pidfd = pidfd_open_pid(pid);
-	AUTO(auto_close) int proc_fd = -1;
-	struct proc_status status;
-
-	if (pidfd < 0)
-		return -1;
-	proc_fd = proc_open(pid);
-	if (proc_fd < 0 || proc_status_read(proc_fd, &status, NULL) < 0 ||
-	    status.parent != job->leader.pid)
-		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(status.uids); i++)
-		if (status.uids[i] != job->identity.uid)
-			return -1;
-
-	/* Alive now, so it was this process that we read about. */
-	if (!pidfd_alive(pidfd))
-		return -1;
-	*ret_init = status.no_new_privs && status.ns_depth > 1 && status.ns_pid == 1;
-	return steal_fd(&pidfd);
-}
-
-static void kill_children_of_leader(const struct job *job)
-{
-	pid_t children[CHILDREN_LOOKED_AT];
-	size_t count = proc_children(job->leader.pid, children, CHILDREN_LOOKED_AT);
-
-	for (size_t i = 0; i < count; i++) {
-		bool is_init = false;
-		AUTO(auto_close) int pidfd = open_descendant(job, children[i], &is_init);
-
-		if (pidfd >= 0)
-			(void)pidfd_signal(pidfd, SIGKILL);
-	}
-}
 
 /* What cannot be killed is reported, not waited for (R24). */
 static void on_teardown_over(void *arg)
@@ -95,7 +49,7 @@ void jobproc_kill(struct job *job)
 	if (job->pid1_fd >= 0)
 		(void)pidfd_signal(job->pid1_fd, SIGKILL);
 	if (!job->started && job->leader.pid > 0) {
-		kill_children_of_leader(job);
+		jobpid1_kill_children(job);
 		child_signal(&job->leader, SIGKILL);
 	}
 	loop_arm(&job->spawner->loop, &job->timer, LIMIT_TEARDOWN_MS, on_teardown_over, job);
@@ -165,18 +119,11 @@ static int adopt_leader(struct job *job, struct error *err)
 
 static int find_pid1(struct job *job, struct error *err)
 {
-	pid_t children[CHILDREN_LOOKED_AT];
-	size_t count = proc_children(job->leader.pid, children, CHILDREN_LOOKED_AT);
+	AUTO(auto_close) int pidfd = -1;
+	pid_t pid = 0;
+	int r = jobpid1_find(job, &pid, &pidfd, err);
 
-	for (size_t i = 0; i < count; i++) {
-		bool is_init = false;
-		AUTO(auto_close) int pidfd = open_descendant(job, children[i], &is_init);
-
-		if (pidfd < 0 || !is_init)
-			continue;
-		return adopt_pid1(job, children[i], &pidfd, err);
-	}
-	return error_set(err, ERR_SETUP_FAILED, 0, "the job's init is not below its engine");
+	return r < 0 ? r : adopt_pid1(job, pid, &pidfd, err);
 }
 
 void jobproc_go(struct job *job)
