@@ -12,6 +12,7 @@
 #include "common/scope.h"
 #include "proto/wire/eventop.h"
 #include "proto/wire/spawnop.h"
+#include "proto/wire/zygoteop.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -105,7 +106,10 @@ static void check_one(uint8_t which, const void *bytes, size_t size)
 		(void)setup_check(bytes, size, NULL);
 		break;
 	default:
-		(void)event_message_check(bytes, size, NULL);
+		if (which < 7)
+			(void)event_message_check(bytes, size, NULL);
+		else
+			(void)zygote_message_check(bytes, size, which / 7, NULL);
 		break;
 	}
 }
