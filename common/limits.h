@@ -77,9 +77,13 @@
 /* Connections and channels that hold descriptors nobody dares to close, because closing hangs. */
 #define LIMIT_LINGERING 1024
 
-/* How jobs ended is kept for those who ask again: the newest of each identity, and so long. */
-#define LIMIT_RESULTS_PER_BROKER 128
+/*
+ * How jobs ended is kept for those who ask again: the newest of each identity (0.25 KB each, and two pages of
+ * the runtime directory), and so long; once more after each restart, but never longer than the last.
+ */
+#define LIMIT_RESULTS_PER_BROKER 1024
 #define LIMIT_RESULT_KEPT_MS 10000
+#define LIMIT_RESULT_LONGEST_MS 60000
 
 /* Directories that one job may have made as mount points. */
 #define LIMIT_GUARD_REPORTS_PER_JOB \

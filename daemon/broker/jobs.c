@@ -543,10 +543,12 @@ static void on_link_down(struct job *job)
 		return;
 	if (job->failed || job->reported)
 		arm(job, 0);
-	else if (job->channel < 0)
+	/* Nobody else will say so; a short job may have said all that it ever will. */
+	if (job->phase == JOB_PHASE_STARTING && job->spawn != NULL && !job->failed &&
+	    (job->channel >= 0 || job->reported))
+		spawn_on_up(job->spawn);
+	else if (job->channel < 0 && !job->failed && !job->reported)
 		channel_closed(job);
-	else if (job->phase == JOB_PHASE_STARTING && job->spawn != NULL)
-		spawn_on_up(job->spawn); /* nobody else will say so */
 }
 
 void jobs_on_link_down(struct broker *broker)

@@ -51,6 +51,7 @@ static void fill(const struct job *job, struct jobfile_record *ret_record)
 	ret_record->broker = job->broker->identity;
 	ret_record->start = job->start;
 	ret_record->ended = job->record;
+	ret_record->ended_ms = job->told_ms;
 }
 
 static int write_down(struct job *job, struct error *err)
@@ -93,13 +94,21 @@ void adopt_note(struct job *job)
 
 void adopt_note_end(struct job *job)
 {
+	struct ended ended = {
+		.job = job->id,
+		.record = job->record,
+		.repaired = job->guarded.repaired,
+		.ended_ms = loop_now_ms(),
+	};
+
 	if (job->file_fd < 0)
 		return;
+	job->told_ms = ended.ended_ms;
 	adopt_note(job);
 	auto_close(&job->file_fd);
 	job->file_fd = -1;
-	ended_add(job->broker, job->id, job->start.cookie_hash, &job->record,
-		  job->guarded.repaired);
+	memcpy(ended.cookie_hash, job->start.cookie_hash, sizeof(ended.cookie_hash));
+	ended_add(job->broker, &ended);
 }
 
 void adopt_release(struct job *job)
@@ -264,10 +273,16 @@ static void take_over(struct spawner *spawner, const struct jobfile_record *reco
 static void keep_result(struct spawner *spawner, const struct jobfile_record *record)
 {
 	struct brokerlink *link = NULL;
+	struct ended ended = {
+		.job = record->job,
+		.record = record->ended,
+		.repaired = record->repaired,
+		.ended_ms = record->ended_ms,
+	};
 
+	memcpy(ended.cookie_hash, record->start.cookie_hash, sizeof(ended.cookie_hash));
 	if (brokerlink_get(spawner, &record->broker, &link, NULL) == 0)
-		ended_add(link, record->job, record->start.cookie_hash, &record->ended,
-			  record->repaired);
+		ended_add(link, &ended);
 	else
 		jobfile_remove(&spawner->jobfiles, record->job);
 }

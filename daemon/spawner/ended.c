@@ -22,6 +22,7 @@ static void forget_oldest(struct brokerlink *link)
 	unshared_pool_free(&link->spawner->ended_pool, ended, sizeof(*ended));
 }
 
+/* Those that ended earlier are kept no longer than later ones: the first goes first. */
 static void on_time(void *arg)
 {
 	struct brokerlink *link = arg;
@@ -34,32 +35,55 @@ static void on_time(void *arg)
 			 link->ended.first->until_ms - now_ms, on_time, link);
 }
 
-void ended_add(struct brokerlink *link, uint64_t job, const uint8_t cookie_hash[32],
-	       const struct exit_record *record, uint32_t repaired)
+static uint64_t kept_until(uint64_t ended_ms)
+{
+	uint64_t until_ms = loop_now_ms() + LIMIT_RESULT_KEPT_MS;
+	uint64_t longest_ms = ended_ms + LIMIT_RESULT_LONGEST_MS;
+
+	return until_ms < longest_ms ? until_ms : longest_ms;
+}
+
+/* Files of before come in the order of a directory, which is none. */
+static void insert(struct ended_list *list, struct ended *ended)
+{
+	struct ended **at = &list->first;
+
+	if (list->last && list->last->ended_ms <= ended->ended_ms)
+		at = &list->last->next;
+	while (*at && (*at)->ended_ms <= ended->ended_ms)
+		at = &(*at)->next;
+	ended->next = *at;
+	*at = ended;
+	if (!ended->next)
+		list->last = ended;
+	list->count++;
+}
+
+void ended_add(struct brokerlink *link, const struct ended *what)
 {
 	struct spawner *spawner = link->spawner;
 	struct ended_list *list = &link->ended;
+	uint64_t now_ms = loop_now_ms();
+	/* The file of another fsboxd: its clock is ours, but who knows what is in a file. */
+	uint64_t ended_ms = what->ended_ms < now_ms ? what->ended_ms : now_ms;
+	uint64_t until_ms = kept_until(ended_ms);
 	/* Of one user, so not for processes of others (R15). */
-	struct ended *ended = unshared_pool_new(&spawner->ended_pool, sizeof(*ended));
+	struct ended *ended =
+		until_ms > now_ms ? unshared_pool_new(&spawner->ended_pool, sizeof(*ended)) : NULL;
 
 	if (!ended) {
-		jobfile_remove(&spawner->jobfiles, job);
+		jobfile_remove(&spawner->jobfiles, what->job);
 		return;
 	}
-	ended->job = job;
-	memcpy(ended->cookie_hash, cookie_hash, sizeof(ended->cookie_hash));
-	ended->record = *record;
-	ended->repaired = repaired;
-	ended->until_ms = loop_now_ms() + LIMIT_RESULT_KEPT_MS;
-	if (list->last)
-		list->last->next = ended;
-	else
-		list->first = ended;
-	list->last = ended;
-	if (++list->count > LIMIT_RESULTS_PER_BROKER)
+	*ended = *what;
+	ended->ended_ms = ended_ms;
+	ended->until_ms = until_ms;
+	insert(list, ended);
+	if (list->count > LIMIT_RESULTS_PER_BROKER)
 		forget_oldest(link);
-	if (!list->timer.armed)
-		loop_arm(&spawner->loop, &list->timer, LIMIT_RESULT_KEPT_MS, on_time, link);
+	loop_arm(&spawner->loop, &list->timer,
+		 list->first->until_ms > now_ms ? list->first->until_ms - now_ms : 0, on_time,
+		 link);
 }
 
 const struct ended *ended_find(const struct spawner *spawner, uid_t uid, uint64_t job)

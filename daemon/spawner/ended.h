@@ -6,7 +6,9 @@
  * How jobs ended that are over, for a while: a broker that died with the news can be followed by another
  * one, whose client asks again (OP_JOB_FIND). Their files stay as long, for the same case with a fsboxd.
  *
- * The newest LIMIT_RESULTS_PER_BROKER of each identity, none longer than LIMIT_RESULT_KEPT_MS.
+ * The newest LIMIT_RESULTS_PER_BROKER of each identity, for LIMIT_RESULT_KEPT_MS. The next fsboxd keeps them
+ * as long once more, since nobody could ask meanwhile; but however many follow, none is kept for longer than
+ * LIMIT_RESULT_LONGEST_MS.
  */
 
 #include <stddef.h>
@@ -18,13 +20,18 @@
 struct brokerlink;
 struct spawner;
 
+/*
+ * @repaired  see struct guard_share
+ * @ended_ms, @until_ms  CLOCK_MONOTONIC: told then; kept until then
+ */
 struct ended {
 	uint64_t job;
 	uint8_t cookie_hash[32];
 	struct exit_record record;
-	uint32_t repaired; /* see struct guard_share */
+	uint32_t repaired;
+	uint64_t ended_ms;
 	uint64_t until_ms;
-	struct ended *next; /* ended_list.first, oldest first */
+	struct ended *next; /* ended_list.first, by @ended_ms */
 };
 
 struct ended_list {
@@ -34,9 +41,11 @@ struct ended_list {
 	struct loop_timer timer;
 };
 
-/* JOB of LINK is over, and has a file. Without memory for it the file is removed at once. */
-void ended_add(struct brokerlink *link, uint64_t job, const uint8_t cookie_hash[32],
-	       const struct exit_record *record, uint32_t repaired);
+/*
+ * A job of LINK is over, and has a file: keep a copy of WHAT, whose @until_ms follows from the rest. Where
+ * there is no memory for it, or no more time, the file is removed at once.
+ */
+void ended_add(struct brokerlink *link, const struct ended *what);
 
 /* Of any identity with UID; NULL: not known, or not any more. */
 const struct ended *ended_find(const struct spawner *spawner, uid_t uid, uint64_t job);

@@ -184,6 +184,8 @@ int guardadopt_end(struct spawner *spawner, struct error *err)
 {
 	const struct guardfile_found found = { .plan = is_named, .arg = spawner };
 
+	spawner->guards.found_all = true;
+
 	return guardfiles_scan(&spawner->jobfiles, &found, err);
 }
 
@@ -289,8 +291,9 @@ static struct guard_plan *find_plan(const struct spawner *spawner, uint64_t id)
 
 void guardadopt_forget_plan(struct spawner *spawner, uint64_t plan_id)
 {
-	if (plan_id == 0 || spawner->ending || find_plan(spawner, plan_id) ||
-	    is_named(plan_id, spawner))
+	/* While jobs are found, one that is not found yet may name it. */
+	if (plan_id == 0 || spawner->ending || !spawner->guards.found_all ||
+	    find_plan(spawner, plan_id) || is_named(plan_id, spawner))
 		return;
 	guardfile_remove_plan(&spawner->jobfiles, plan_id);
 }

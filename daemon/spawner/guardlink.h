@@ -77,13 +77,14 @@ struct guardlink {
 
 /*
  * @last_plan  numbers of plans given out so far
- * @old        see guardadopt.h
+ * @old        see guardadopt.h; @found_all: all jobs of before are known
  */
 struct guardlinks {
 	struct guardlink *first;
 	struct guard_plan *plans;
 	uint64_t last_plan;
 	struct old_guard *old;
+	bool found_all;
 };
 
 /*

@@ -12,6 +12,7 @@
 
 #include "common/limits.h"
 #include "common/scope.h"
+#include "daemon/spawner/guardadopt.h"
 #include "daemon/spawner/guardfile.h"
 #include "daemon/spawner/guardplan.h"
 #include "daemon/spawner/sealed.h"
@@ -109,8 +110,8 @@ void guardlink_plan_release(struct guard_plan *plan)
 	guard_order_init(&message, GUARD_ORDER_FORGET);
 	message.plan = plan->id;
 	guardlink_order(link, &message, NULL);
-	if (!link->spawner->ending)
-		guardfile_remove_plan(&link->spawner->jobfiles, plan->id);
+	/* Not if a job that was taken over while it began will ask for it. */
+	guardadopt_forget_plan(link->spawner, plan->id);
 	(void)close(plan->fd);
 	free(plan);
 	guardlink_use(link, false);

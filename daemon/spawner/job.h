@@ -50,7 +50,7 @@ struct template;
  * @timer         of the present state: set-up, run time, grace, teardown
  * @up, @started, @exited  PID1_UP, STARTED, EXITED were reported
  * @over          finished but for its placeholders
- * @told          the broker knows how it ended
+ * @told          the broker knows how it ended, since @told_ms (CLOCK_MONOTONIC)
  * @failed        it will not run: @failure says why
  * @timed_out, @killed  why it is ending; killed: by request, with SIGKILL
  * @record        as reported, later as told
@@ -106,6 +106,7 @@ struct job {
 	bool timed_out;
 	bool killed;
 	uint32_t placeholders;
+	uint64_t told_ms;
 	uint64_t begun_ms;        /* CLOCK_MONOTONIC, when the command started */
 	uint64_t started_real_ms; /* CLOCK_REALTIME */
 	struct failure failure;

@@ -20,7 +20,7 @@
 
 #define RECORD_MAGIC 0x4a4f4246u /* "FBOJ" */
 #define BROKER_MAGIC 0x4b524246u /* "FBRK" */
-#define RECORD_VERSION 2
+#define RECORD_VERSION 3
 
 /* How many numbers are noted at once. */
 #define NUMBERS_AHEAD 256

@@ -41,7 +41,7 @@ enum jobfile_state {
  * @begun_ms  CLOCK_MONOTONIC, when the command started; before that, when pid 1 was told to go on
  * @guard_plan  by which it is guarded (guardfile.h), 0: it is not; @guard_begun_ms, @repaired  see struct
  *            guard_share
- * @ended     JOBFILE_ENDED: the result as it was told
+ * @ended     JOBFILE_ENDED: the result as it was told, @ended_ms  CLOCK_MONOTONIC, when that was
  */
 struct jobfile_record {
 	uint32_t magic;
@@ -59,6 +59,7 @@ struct jobfile_record {
 	uint64_t guard_begun_ms;
 	uint32_t repaired;
 	uint32_t reserved;
+	uint64_t ended_ms;
 	struct identity broker;
 	struct op_start start;
 	struct exit_record ended;

@@ -6,6 +6,7 @@
 #include "common/scope.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/opgrant.h"
 #include "daemon/spawner/spawner.h"
 
@@ -124,7 +125,18 @@ static int op_job_find(const struct request *request, struct error *err)
 	struct link_message message;
 	struct link_job_found *found = &message.u.found;
 
-	if (job && (!job->started || (job->identity.uid != uid && !request->conn->admin)))
+	if (job && job->identity.uid != uid && !request->conn->admin)
+		job = NULL;
+	/* Who asks for it was told that it runs: its page is about to say so to us. */
+	if (job && !job->started && job->adopted)
+		return error_set(err, ERR_UNREACHABLE, 0, "job %llu is being taken over; ask again",
+				 (unsigned long long)id);
+	if (job && !job->started) {
+		jobproc_catch_up(job);
+		job = job_find(spawner, id);
+		ended = ended_find(spawner, uid, id);
+	}
+	if (job && !job->started)
 		job = NULL;
 	if (!job && !ended)
 		return error_set(err, ERR_JOB_UNKNOWN, 0, "no job %llu of yours is known",

@@ -148,6 +148,35 @@ static void test_fsboxd_dies_while_starting(void **state)
 	assert_int_equal(fake_wait_exit(fake), 0);
 }
 
+/* It was so short that init has said everything before the broker was told that fsboxd knows it. */
+static void test_a_short_job_ends_while_fsboxd_dies_R24(void **state)
+{
+	struct fake *fake = *state;
+	struct fake_client client;
+	union method_result result;
+	struct wait_result exited;
+	struct fake_job job;
+	int64_t id;
+
+	fake_start(fake);
+	client_hello(fake, &client);
+	id = spawn(fake, &client);
+	fake_open_job(fake, &job);
+	fake_take_start(fake, &job);
+	fake_job_report(&job, REPORT_STARTED, NULL);
+	fake_job_report(&job, REPORT_EXITED, &seven);
+	fake_die(fake);
+	client_expect_result(&client, id, METHOD_SPAWN, &result);
+	method_result_deinit(METHOD_SPAWN, &result);
+	expect_exited(&client, job.id, &exited);
+	assert_int_equal(exited.reason, EXIT_EXITED);
+	assert_int_equal(exited.code, 7);
+	wait_result_deinit(&exited);
+	fake_job_deinit(&job);
+	client_disconnect(&client);
+	assert_int_equal(fake_wait_exit(fake), 0);
+}
+
 /* Garbage from fsboxd: nothing good can follow, the broker ends. */
 static void test_garbage_from_fsboxd(void **state)
 {
@@ -165,6 +194,7 @@ int main(void)
 		T(test_fsboxd_dies),
 		T(test_fsboxd_and_init_die_R24),
 		T(test_fsboxd_dies_while_starting),
+		T(test_a_short_job_ends_while_fsboxd_dies_R24),
 		T(test_garbage_from_fsboxd),
 	};
 

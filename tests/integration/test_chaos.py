@@ -118,8 +118,9 @@ def chaos(mode):
         wait_for(lambda: not [name for name in os.listdir(jobs) if name.isdigit()], KEPT_SECONDS,
                  "the files of jobs to go")
         equal(footprint(daemon), before, "left behind")
-        # It was a test of jobs that ran, not of refusals.
-        equal(statuses.get(7, 0) * 3 > sum(statuses.values()), True, f"most jobs ran: {statuses}")
+        # It was a test of jobs that ran, not of refusals. One round alone may have killed who starts them.
+        if ROUNDS >= 10:
+            equal(statuses.get(7, 0) * 3 > sum(statuses.values()), True, f"most jobs ran: {statuses}")
 
 
 @case(root=True)

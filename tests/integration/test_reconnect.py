@@ -2,8 +2,10 @@
 """Clients, brokers, the recorder and the service manager when fsboxd or a broker is followed by another
 one."""
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -11,7 +13,7 @@ import time
 
 import lib
 import wire
-from lib import User, case, equal, project, status_is, succeeds, wait_for
+from lib import User, case, equal, lacks, project, status_is, succeeds, wait_for
 from restarting import (MODES, begin, detached, end, listed, no_job_left, restart, run_place,
                         running, twenty, wait)
 
@@ -94,6 +96,76 @@ def R24_results_are_exact_when_the_broker_dies(daemon):
             client.check()
         equal({job: wait(daemon, job) for job in ends}, ends)
         no_job_left(daemon)
+
+
+def kill_brokers(daemon):
+    for pid in brokers(daemon):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+class Short:
+    """A client with a job that takes SECONDS and ends with 7."""
+
+    def __init__(self, daemon, place, seconds, *options):
+        self.process = daemon.user.popen(
+            daemon.command("spawn", *options, "--", "/bin/sh", "-c", f"sleep {seconds}; exit 7"),
+            cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def check(self):
+        """It was never told that its job began, or how that ended."""
+        _, said = self.process.communicate(timeout=60)
+        if self.process.returncode == 125:
+            lib.contains(said, "(daemon-unreachable)")
+        else:
+            equal((self.process.returncode, said), (7, b""))
+
+
+@case(*MODES)
+def R24_results_are_exact_when_broker_and_fsboxd_die(daemon):
+    """The one right before or after the other, while jobs begin, run and end; and often, so that results of
+    many restarts lie there."""
+    place = project(daemon, "both")
+    dice = random.Random(1)
+    for _ in range(6):
+        clients = []
+        for number in range(6):
+            deny = ("--deny", f"{place}/n{number}/x") if number % 2 else ()
+            clients.append(Short(daemon, place, dice.choice((0, 0.01, 0.05, 0.2, 0.5)), *deny))
+            time.sleep(dice.choice((0, 0.01, 0.02)))
+        for fsboxd in dice.choice(((False, True), (True, False), (False, True, True), (False, True, False))):
+            time.sleep(dice.choice((0, 0.003, 0.03, 0.1)))
+            if fsboxd:
+                restart(daemon, dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+            else:
+                kill_brokers(daemon)
+        for client in clients:
+            client.check()
+    no_job_left(daemon)
+    lacks(daemon.logged(), "gets no guard")
+
+
+@case("system", "user")
+def R24_the_newest_results_outlive_restarts(daemon):
+    """However many results of before there are, and however often fsboxd was started since."""
+    place = project(daemon, "newest")
+    for _ in range(12):
+        held = daemon.user.write(f"{place}/held")
+        clients = [Short(daemon, place, f"0; while [ -e {held} ]; do sleep 0.05; done")
+                   for _ in range(12)]
+        wait_for(lambda: len(running(daemon)) == 12, 20, "the jobs")
+        for client in clients:
+            client.process.send_signal(signal.SIGSTOP)
+        kill_brokers(daemon)
+        os.remove(held)
+        wait_for(lambda: not lib.processes("fsbox-init"), 20, "the end of the jobs")
+        restart(daemon, signal.SIGKILL)
+        for client in clients:
+            client.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.check()
+            equal(client.process.returncode, 7)
+    no_job_left(daemon)
 
 
 @case("system", "user")
