@@ -484,9 +484,8 @@ void jobs_on_link(struct broker *broker, const struct link_message *message)
 	case LINK_JOB_ENDED:
 		/* What init said before counts: that it started, how it ended. */
 		drain(job);
-		if (job->phase == JOB_PHASE_STARTING && job->spawn != NULL &&
-		    !spawn_on_ended(job->spawn))
-			break;
+		if (job->phase == JOB_PHASE_STARTING && job->spawn != NULL)
+			spawn_on_ended(job->spawn);
 		job_over(job, &message->u.ended);
 		break;
 	case LINK_JOB_GUARD:

@@ -31,7 +31,8 @@
  * @job        from "starting" on: fsboxd makes its sandbox. It gets nothing of the client's before
  *             @repeat is over
  * @broken     @job failed before that: whose fault it is depends on @repeat
- * @pidfd      of pid 1, once init reported STARTED
+ * @started    the command ran
+ * @pidfd      of pid 1, which init sends when it reports that; -1 when it was killed before it could
  * @up         fsboxd knows pid 1
  */
 struct spawn {
@@ -52,6 +53,7 @@ struct spawn {
 	struct job *job;
 	bool broken;
 	struct failure breakage;
+	bool started;
 	int pidfd;
 	bool up;
 };
@@ -170,7 +172,7 @@ static void complete(struct spawn *spawn)
 	struct job *job = spawn->job;
 	union method_result result;
 
-	if (!spawn->up || spawn->pidfd < 0)
+	if (!spawn->up || !spawn->started)
 		return;
 	spawnlink_withdraw(&spawn->broker->link, spawn->question);
 	fill_result(spawn, &result);
@@ -185,6 +187,7 @@ void spawn_on_started(struct spawn *spawn, int pidfd)
 {
 	auto_close(&spawn->pidfd);
 	spawn->pidfd = pidfd;
+	spawn->started = true;
 	complete(spawn);
 }
 
@@ -210,17 +213,11 @@ void spawn_on_failed(struct spawn *spawn, const struct failure *failure)
 	fail_with(spawn, &err, &detail);
 }
 
-bool spawn_on_ended(struct spawn *spawn)
+void spawn_on_ended(struct spawn *spawn)
 {
-	struct error err = ERROR_INIT;
-
-	if (spawn->pidfd >= 0) {
-		spawn_on_up(spawn);
-		return true;
-	}
-	(void)error_set(&err, ERR_SETUP_FAILED, 0, "the job ended before its command ran");
-	fail_with(spawn, &err, NULL);
-	return false;
+	/* Init tells fsboxd first that the command runs; who is killed at once does not tell us any more. */
+	spawn->started = true;
+	spawn_on_up(spawn);
 }
 
 /* ---- starting ----------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ void spawn_on_up(struct spawn *spawn);
 /* It never ran: the job is dropped and the spawn gone afterwards. */
 void spawn_on_failed(struct spawn *spawn, const struct failure *failure);
 
-/* It is over, as fsboxd says. True when it ran: the job is still there, and running. */
-bool spawn_on_ended(struct spawn *spawn);
+/* It ran and is over, as fsboxd says. The spawn is gone afterwards, the job is still there, and running. */
+void spawn_on_ended(struct spawn *spawn);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* fsbox-broker when fsboxd dies or goes mad: jobs that run keep their exact results. */
+/* fsbox-broker when fsboxd or init dies, or fsboxd goes mad: jobs that run keep their exact results. */
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/integration/fake_fsboxd.h"
@@ -129,6 +131,46 @@ static void test_fsboxd_and_init_die_R24(void **state)
 	assert_int_equal(fake_wait_exit(fake), 0);
 }
 
+/* Init told fsboxd that the command ran, and was killed before it could tell the broker. */
+static void test_killed_when_it_began_R24(void **state)
+{
+	static const struct exit_record record = { .reason = EXIT_SIGNALED, .signal = SIGKILL };
+	struct fake *fake = *state;
+	struct fake_client client;
+	struct wait_result exited;
+	union method_result result;
+	struct fake_job job;
+	int64_t id;
+
+	fake_start(fake);
+	client_hello(fake, &client);
+	for (int with_channel = 0; with_channel < 2; with_channel++) {
+		struct link_message up = { .kind = LINK_JOB_UP };
+
+		id = spawn(fake, &client);
+		fake_open_job(fake, &job);
+		fake_take_start(fake, &job);
+		up.conn = job.conn;
+		up.job = job.id;
+		up.u.up.pid = getpid();
+		fake_send(fake, &up, NULL, 0);
+		if (!with_channel)
+			assert_int_equal(shutdown(job.channel, SHUT_RDWR), 0);
+		fake_job_ended(fake, &job, &record);
+		client_expect_result(&client, id, METHOD_SPAWN, &result);
+		assert_int_equal(result.spawn.job, job.id);
+		assert_int_equal(result.spawn.pid, getpid());
+		assert_int_equal(result.spawn.pidfd_fd, -1);
+		method_result_deinit(METHOD_SPAWN, &result);
+		expect_exited(&client, job.id, &exited);
+		assert_int_equal(exited.reason, EXIT_SIGNALED);
+		assert_int_equal(exited.signal, SIGKILL);
+		wait_result_deinit(&exited);
+		fake_job_deinit(&job);
+	}
+	client_disconnect(&client);
+}
+
 static void test_fsboxd_dies_while_starting(void **state)
 {
 	struct fake *fake = *state;
@@ -193,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_fsboxd_dies),
 		T(test_fsboxd_and_init_die_R24),
+		T(test_killed_when_it_began_R24),
 		T(test_fsboxd_dies_while_starting),
 		T(test_a_short_job_ends_while_fsboxd_dies_R24),
 		T(test_garbage_from_fsboxd),
