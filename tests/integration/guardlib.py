@@ -91,11 +91,12 @@ def events_path(daemon):
     return f"{state}/fsbox/events.jsonl"
 
 
-def events(daemon, kind, since=0):
+def events(daemon, kind, since=0, below=""):
+    """Those of KIND behind the first SINCE; about what lies in the folder BELOW."""
     with contextlib.suppress(FileNotFoundError):
-        with open(events_path(daemon), encoding="utf-8") as file:
-            found = [json.loads(line) for line in file]
-        return [event for event in found if event["event"] == kind][since:]
+        found = lib.records(events_path(daemon))
+        return [event for event in found if event["event"] == kind and
+                event.get("detail", "").startswith(below)][since:]
     return []
 
 
@@ -196,6 +197,6 @@ def canary(daemon, saves, pause):
         end = saved[i + 1] if i + 1 < saves else start + 10**12
         windows.append(max((when - start for when in seen if start <= when < end), default=0) / 1e6)
     told = [event["exposureUs"] / 1000 for event in
-            wait_for(lambda: len(events(daemon, "mask.repaired", before)) >= saves // 2 and
+            wait_for(lambda: len(events(daemon, "mask.repaired", before)) >= saves // 10 and
                      events(daemon, "mask.repaired", before), 5, "events")]
     return len([when for when in seen if when < saved[0]]), windows, told

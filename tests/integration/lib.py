@@ -484,6 +484,12 @@ def wait_for(condition, seconds=10, what="condition"):
         time.sleep(0.02)
 
 
+def records(path):
+    """The events in PATH; without a last line that is being written."""
+    with open(path, "rb") as file:
+        return [json.loads(line) for line in file if line.endswith(b"\n")]
+
+
 # ---- assertions that show both sides -------------------------------------------------------
 
 

@@ -17,7 +17,6 @@ from lib import case, contains, equal, project, succeeds, wait_for
 def r27_an_atomic_save_over_a_masked_file(daemon):
     place = project(daemon, "save")
     secret = daemon.user.write(f"{place}/.env", "LEAK\n")
-    before = len(events(daemon, "mask.repaired"))
     with inside(daemon, "--deny", secret, cwd=place) as job:
         hidden(job, ".env")
         for i in range(3):
@@ -26,8 +25,8 @@ def r27_an_atomic_save_over_a_masked_file(daemon):
         equal(job.run("echo x >.env")[1] != 0, True, "writing fails")
         ended = job.end()
     equal(ended["repaired"], 3)
-    found = wait_for(lambda: events(daemon, "mask.repaired", before)[2:] and
-                     events(daemon, "mask.repaired", before), 5, "events")
+    found = wait_for(lambda: events(daemon, "mask.repaired", below=place)[2:] and
+                     events(daemon, "mask.repaired", below=place), 5, "events")
     equal([event["detail"] for event in found], [secret] * 3)
     equal(all(event["exposureUs"] < 2_000_000 for event in found), True, found)
     equal(daemon.user.shell("cat .env", cwd=place), "LEAK 2\n")
@@ -178,7 +177,6 @@ def r27_a_watched_path_is_masked_when_it_appears(daemon):
 def r12_jobs_that_have_what_the_host_unmounted(daemon):
     place = project(daemon, "held")
     daemon.user.shell("mkdir m", cwd=place)
-    before = len(events(daemon, "mount.held"))
     with inside(daemon, cwd=place) as earlier:
         lib.mount("-t", "tmpfs", "-o", "mode=0777", "tmpfs", f"{place}/m")
         try:
@@ -186,7 +184,7 @@ def r12_jobs_that_have_what_the_host_unmounted(daemon):
             with inside(daemon, cwd=place) as job:
                 equal(job.run("echo x >m/f; cat m/f")[0].strip(), "x")
                 lib.sh("umount", f"{place}/m")
-                found = wait_for(lambda: events(daemon, "mount.held", before), 5, "the event")
+                found = wait_for(lambda: events(daemon, "mount.held", below=place), 5, "the event")
                 numbers = [entry["job"] for entry in daemon.jobs()]
                 equal([(event["job"], event["detail"]) for event in found],
                       [(max(numbers), f"{place}/m")])
@@ -208,8 +206,11 @@ def inspect_shows_what_holds_a_job(daemon):
         daemon.user.shell("echo LEAK >n; mv n d/.env; echo x >.envrc", cwd=place)
         hidden(job, "d/.env")
         number = str(daemon.jobs()[0]["job"])
-        wait_for(lambda: daemon.json("inspect", number).get("repaired"), 5, "the repair")
-        shown = daemon.json("inspect", number)
+
+        def both():
+            found = daemon.json("inspect", number)
+            return found if found.get("repaired") and found.get("planted") else None
+        shown = wait_for(both, 5, "the repair and what was planted")
         equal({p for p in shown["masks"] if p.startswith(place)}, {secret, f"{place}/none"})
         equal(shown["placeholders"], [f"{place}/none"])
         equal([p for p in shown["pins"] if p.startswith(place)], [f"{place}/d"])

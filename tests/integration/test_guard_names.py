@@ -23,7 +23,6 @@ PLANTS = {
 @case(*MODES)
 def r28_what_is_planted_is_taken_away_at_once(daemon):
     place = repository(daemon, "planted")
-    before = len(events(daemon, "name.planted"))
     with inside(daemon, cwd=place) as job:
         for name, script in PLANTS.items():
             job.run(script)
@@ -40,8 +39,8 @@ def r28_what_is_planted_is_taken_away_at_once(daemon):
     for name in (*PLANTS, "modules/evil"):
         contains(planted, f"{place}/.git/{name} (quarantined, now fsbox-quarantined.")
     equal(ended["repaired"], 0)
-    found = wait_for(lambda: len(events(daemon, "name.planted", before)) >= 6 and
-                     events(daemon, "name.planted", before), 5, "events")
+    found = wait_for(lambda: len(events(daemon, "name.planted", below=place)) >= 6 and
+                     events(daemon, "name.planted", below=place), 5, "events")
     equal({event["action"] for event in found}, {"quarantined"})
     equal(all(event["keptAs"].startswith("fsbox-quarantined.") for event in found), True)
     daemon.user.shell("git status", cwd=place)
@@ -76,7 +75,6 @@ GIT = "git -c user.name=t -c user.email=t@t"
 def r28_a_whole_repository_is_told_and_works(daemon):
     place = project(daemon, "whole")
     daemon.user.shell(f"git init -q old; {GIT} -C old commit -q --allow-empty -m x", cwd=place)
-    before = len(events(daemon, "name.planted"))
     result, ended = lib.spawn_status(
         daemon, *NATIVE, "--", "/bin/sh", "-ec",
         f"git init -q .; echo x >f; git add f; {GIT} commit -q -m x; mkdir -p a/b linked;"
@@ -85,8 +83,8 @@ def r28_a_whole_repository_is_told_and_works(daemon):
     equal(result.returncode, 0, lib.show(result))
     wanted = {f"{place}/{name}.git (reported)" for name in ("", "a/b/c/", "linked/")}
     equal({name for name in ended["planted"] if ".git (" in name}, wanted)
-    found = wait_for(lambda: len(events(daemon, "name.planted", before)) >= 3 and
-                     events(daemon, "name.planted", before), 5, "events")
+    found = wait_for(lambda: len(events(daemon, "name.planted", below=place)) >= 3 and
+                     events(daemon, "name.planted", below=place), 5, "events")
     equal({event["action"] for event in found}, {"reported"})
     result = daemon.ctl("--verbose", "spawn", *NATIVE, "--", "git", "init", "-q", "told", cwd=place)
     contains(lib.text(result.stderr), f"made {place}/told/.git (reported); before you run git there")

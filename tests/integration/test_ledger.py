@@ -37,8 +37,7 @@ def write_ledger(daemon, data):
 
 def events(daemon):
     directory = "/var/log/fsbox" if daemon.mode == "system" else state_dir(daemon)
-    with open(f"{directory}/events.jsonl", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    return lib.records(f"{directory}/events.jsonl")
 
 
 def begin(daemon, place, *options, script="echo up; exec sleep 600", user=None):

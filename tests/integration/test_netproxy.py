@@ -91,8 +91,7 @@ def events(daemon):
             "root": "/var/log/fsbox-root/events.jsonl"}[daemon.mode]
     if not os.path.exists(path) and daemon.mode == "root":
         path = "/var/lib/fsbox-root/events.jsonl"
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    return lib.records(path)
 
 
 def last_job(daemon):

@@ -194,8 +194,7 @@ def R13_a_cookie_is_needed_to_be_right(daemon):
 def events(daemon):
     path = {"system": "/var/log/fsbox", "root": "/var/lib/fsbox-root",
             "user": f"{daemon.user.home}/.local/state/fsbox"}[daemon.mode]
-    with open(f"{path}/events.jsonl", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    return lib.records(f"{path}/events.jsonl")
 
 
 def check_events(daemon, jobs):
