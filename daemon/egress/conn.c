@@ -82,8 +82,11 @@ static void close_server(struct conn *conn)
 
 void conn_end(struct conn *conn)
 {
+	const struct linger reset = { .l_onoff = 1 };
 	struct job *job = conn->job;
 
+	if (conn->cut)
+		(void)setsockopt(conn->client_fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	record_end(conn);
 	lookup_cancel(&job->egress->lookups, &conn->lookup);
 	conn->dial = dial_free(conn->dial);
@@ -112,7 +115,8 @@ static void linger(struct conn *conn)
 	close_server(conn);
 	buf_deinit(&conn->in);
 	conn->state = CONN_LINGER;
-	(void)shutdown(conn->client_fd, SHUT_WR);
+	if (!conn->cut)
+		(void)shutdown(conn->client_fd, SHUT_WR);
 	(void)event_add(&conn->client_readable, NULL);
 	conn_set_timer(conn, LINGER_MS);
 }
@@ -338,11 +342,27 @@ void conn_refuse(struct conn *conn, enum net_reason reason, const char *why)
 
 /* ---- relaying -------------------------------------------------------------------------- */
 
-static void on_relay_end(bool broken, void *arg)
+static bool client_has_all(const struct conn *conn)
+{
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	return getsockopt(conn->client_fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+	       info.tcpi_unacked == 0;
+}
+
+/*
+ * What the client was sent it shall be able to read, also when the server did not want all of what the
+ * client had to say: no reset then before it did. But an answer cut off must not look like a whole one.
+ */
+static void on_relay_end(enum relay_end end, void *arg)
 {
 	struct conn *conn = arg;
+	bool uploading = conn->plain && !conn->relay.ways[RELAY_OUT].ended;
 
-	if (broken || !conn->plain)
+	conn->cut = end == RELAY_CUT;
+	if ((end == RELAY_OVER && !conn->plain) ||
+	    (end == RELAY_CUT && !uploading && client_has_all(conn)))
 		conn_end(conn);
 	else
 		linger(conn);

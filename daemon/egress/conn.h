@@ -36,6 +36,7 @@ enum conn_state { CONN_HEAD = 1, CONN_LOOKUP, CONN_DIAL, CONN_UPSTREAM, CONN_REL
  * @greeted    SOCKS: the greeting was answered
  * @unchecked  an upstream proxy looks the name up
  * @recorded   as allowed: its end is recorded, too
+ * @cut        what the client got is not all that there should be: its end is a reset
  */
 struct conn {
 	struct job *job;
@@ -58,6 +59,7 @@ struct conn {
 	bool plain;
 	bool unchecked;
 	bool recorded;
+	bool cut;
 	enum relay_extent extent;
 	uint64_t left;
 	struct chunked chunked;

@@ -12,7 +12,8 @@
 #define COPY_BYTES 16384
 #define TURNS 16 /* of one way before others get theirs */
 
-enum outcome { BROKEN = -1, BLOCKED = 0, MOVED = 1 };
+/* LOST: who it goes to takes no more. */
+enum outcome { BROKEN = -1, BLOCKED = 0, MOVED = 1, LOST };
 
 void pipepool_deinit(struct pipepool *pool)
 {
@@ -73,15 +74,31 @@ static enum outcome failed(void)
 	return errno == EAGAIN || errno == EINTR ? BLOCKED : BROKEN;
 }
 
+/*
+ * The reading side will not see a reset that was seen here, so it is remembered: what comes from there
+ * ends without an end. EPIPE is what there is after an end, unless splice(2) met the error itself after
+ * it had moved something, PARTLY, and kept it to itself.
+ */
+static enum outcome failed_to_send(struct relay *relay, bool partly)
+{
+	if (errno == EAGAIN || errno == EINTR)
+		return BLOCKED;
+	relay->unread = true;
+	relay->reset = relay->reset || partly || errno != EPIPE;
+	return LOST;
+}
+
 /* Pass on what is waiting: MOVED when nothing is left. */
 static enum outcome way_flush(struct relay_way *way)
 {
+	bool partly = false;
+
 	while (way->first_sent < way->first.size) {
 		ssize_t sent = send(way->to, way->first.data + way->first_sent,
 				    way->first.size - way->first_sent, MSG_NOSIGNAL);
 
 		if (sent < 0)
-			return failed();
+			return failed_to_send(way->relay, false);
 		way->first_sent += (size_t)sent;
 	}
 	if (way->first.size > 0) {
@@ -93,10 +110,11 @@ static enum outcome way_flush(struct relay_way *way)
 				      SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 
 		if (sent < 0)
-			return failed();
+			return failed_to_send(way->relay, partly);
 		if (sent == 0)
 			return BROKEN;
 		way->piped -= (size_t)sent;
+		partly = true;
 	}
 	return MOVED;
 }
@@ -148,14 +166,19 @@ static void way_check_end(struct relay_way *way)
 		way->ended = true;
 }
 
-static void way_finish(struct relay_way *way)
+static void way_stop(struct relay_way *way)
 {
 	way->done = true;
 	way_give_pipe(way);
 	(void)event_del(&way->readable);
 	(void)event_del(&way->writable);
+}
+
+static void way_finish(struct relay_way *way)
+{
+	way_stop(way);
 	/* After one request its server must not take the end for a client that went away. */
-	if (way->extent == RELAY_ALL)
+	if (way->extent == RELAY_ALL && !way->relay->reset)
 		(void)shutdown(way->to, SHUT_WR);
 }
 
@@ -168,6 +191,11 @@ static enum outcome way_pump(struct relay_way *way)
 		outcome = way_flush(way);
 		if (outcome == BROKEN)
 			return BROKEN;
+		if (outcome == LOST) {
+			way_check_end(way);
+			way_stop(way);
+			return MOVED;
+		}
 		if (outcome == BLOCKED)
 			break;
 		way_check_end(way);
@@ -203,9 +231,12 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (outcome == BROKEN)
-		relay->on_end(true, relay->arg);
+		relay->on_end(RELAY_CUT, relay->arg);
 	else if (relay->ways[RELAY_IN].done && (relay->answer_ends || relay->ways[RELAY_OUT].done))
-		relay->on_end(false, relay->arg);
+		relay->on_end(relay->reset    ? RELAY_CUT
+			      : relay->unread ? RELAY_UNREAD
+					      : RELAY_OVER,
+			      relay->arg);
 }
 
 static void way_prepare(struct relay *relay, struct relay_way *way, int from, int to)
@@ -219,7 +250,7 @@ static void way_prepare(struct relay *relay, struct relay_way *way, int from, in
 }
 
 void relay_prepare(struct relay *relay, struct event_base *base, struct pipepool *pool, int client,
-		   int server, void (*on_end)(bool broken, void *arg), void *arg)
+		   int server, void (*on_end)(enum relay_end end, void *arg), void *arg)
 {
 	*relay = (struct relay){ .pool = pool, .base = base, .on_end = on_end, .arg = arg };
 	way_prepare(relay, &relay->ways[RELAY_OUT], client, server);

@@ -57,17 +57,28 @@ struct relay_way {
 
 enum relay_way_index { RELAY_OUT = 0, RELAY_IN };
 
+enum relay_end {
+	RELAY_OVER = 0, /* all that there was is passed on */
+	RELAY_UNREAD,   /* so is all of one side; the other one did not take all */
+	RELAY_CUT,      /* one side's bytes ended without an end */
+};
+
 /*
  * Zeroed is a relay that was not prepared. It is over when both ways are done, or with @answer_ends
- * when RELAY_IN is.
+ * when RELAY_IN is. When one side takes no more the other way goes on: a server may answer what
+ * it did not read to the end.
+ *
+ * @unread  one side takes no more; @reset: and said so by a reset, not after an end
  */
 struct relay {
 	struct relay_way ways[2];
 	struct pipepool *pool;
 	struct event_base *base;
 	bool answer_ends;
+	bool unread;
+	bool reset;
 	uint64_t moved_ms; /* event base's clock, when bytes moved last */
-	void (*on_end)(bool broken, void *arg);
+	void (*on_end)(enum relay_end end, void *arg);
 	void *arg;
 };
 
@@ -76,7 +87,7 @@ struct relay {
  * and non-blocking. ON_END is called once, from the event loop; it may end the relay.
  */
 void relay_prepare(struct relay *relay, struct event_base *base, struct pipepool *pool, int client,
-		   int server, void (*on_end)(bool broken, void *arg), void *arg);
+		   int server, void (*on_end)(enum relay_end end, void *arg), void *arg);
 void relay_start(struct relay *relay);
 void relay_deinit(struct relay *relay);
 

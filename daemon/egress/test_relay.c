@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/egress/relay.h"
 
+#include <arpa/inet.h>
 #include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,15 +23,15 @@ struct fixture {
 	int server;
 	int inner[2];
 	int ends;
-	bool broken;
+	enum relay_end how;
 };
 
-static void on_end(bool broken, void *arg)
+static void on_end(enum relay_end how, void *arg)
 {
 	struct fixture *fixture = arg;
 
 	fixture->ends++;
-	fixture->broken = broken;
+	fixture->how = how;
 }
 
 static void begin(struct fixture *fixture)
@@ -105,7 +109,7 @@ static void ends_pass_one_by_one(void **state)
 	(void)shutdown(fixture.server, SHUT_WR);
 	turn(&fixture);
 	assert_int_equal(fixture.ends, 1);
-	assert_false(fixture.broken);
+	assert_int_equal(fixture.how, RELAY_OVER);
 	assert_int_equal(fixture.relay.ways[RELAY_OUT].bytes, 4);
 	assert_int_equal(fixture.relay.ways[RELAY_IN].bytes, 6);
 	end(&fixture);
@@ -132,7 +136,7 @@ static void R34_a_counted_way_takes_no_more(void **state)
 	turn(&fixture);
 	hears(fixture.client, "answer");
 	assert_int_equal(fixture.ends, 1);
-	assert_false(fixture.broken);
+	assert_int_equal(fixture.how, RELAY_OVER);
 	end(&fixture);
 }
 
@@ -150,7 +154,7 @@ static void R34_a_body_cut_off_is_broken(void **state)
 		relay_start(&fixture.relay);
 		turn(&fixture);
 		assert_int_equal(fixture.ends, 1);
-		assert_true(fixture.broken);
+		assert_int_equal(fixture.how, RELAY_CUT);
 		end(&fixture);
 	}
 	begin(&fixture);
@@ -158,7 +162,7 @@ static void R34_a_body_cut_off_is_broken(void **state)
 	say(fixture.client, "2\r\nab\r\n3;x\r\nabc\r\n");
 	relay_start(&fixture.relay);
 	turn(&fixture);
-	assert_true(fixture.broken);
+	assert_int_equal(fixture.how, RELAY_CUT);
 	end(&fixture);
 }
 
@@ -198,6 +202,71 @@ static void a_slow_reader_gets_every_byte(void **state)
 	free(read);
 }
 
+/* Of both ends over TCP, for resets: returns what the test keeps, *RET_INNER is the relay's. */
+static int tcp_pair(int *ret_inner)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t size = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int outer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(connect(outer, (struct sockaddr *)&address, sizeof(address)), 0);
+	*ret_inner = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	assert_true(*ret_inner >= 0);
+	assert_int_equal(fcntl(outer, F_SETFL, O_NONBLOCK), 0);
+	(void)close(listener);
+	return outer;
+}
+
+static void begin_over_tcp(struct fixture *fixture)
+{
+	memset(fixture, 0, sizeof(*fixture));
+	fixture->base = event_base_new();
+	fixture->client = tcp_pair(&fixture->inner[0]);
+	fixture->server = tcp_pair(&fixture->inner[1]);
+	relay_prepare(&fixture->relay, fixture->base, &fixture->pool, fixture->inner[0],
+		      fixture->inner[1], on_end, fixture);
+}
+
+/* A server that answers before it has read all, and goes, which resets the connection. */
+static void an_answer_outlives_an_upload_that_nobody_reads(void **state)
+{
+	static const char upload[300000];
+	struct fixture fixture;
+
+	(void)state;
+	for (int ended = 0; ended < 2; ended++) {
+		begin_over_tcp(&fixture);
+		fixture.relay.ways[RELAY_OUT].extent = RELAY_COUNTED;
+		fixture.relay.ways[RELAY_OUT].left = 10 * sizeof(upload);
+		assert_true(send(fixture.client, upload, sizeof(upload), MSG_NOSIGNAL) > 0);
+		relay_start(&fixture.relay);
+		turn(&fixture);
+		say(fixture.server, "no!");
+		if (ended) {
+			(void)shutdown(fixture.server, SHUT_WR);
+			turn(&fixture);
+			assert_true(fixture.relay.ways[RELAY_IN].done);
+		}
+		(void)close(fixture.server);
+		fixture.server = -1;
+		/* More than the broken connection takes, before its answer is looked at. */
+		(void)send(fixture.client, upload, sizeof(upload), MSG_NOSIGNAL);
+		event_active(&fixture.relay.ways[RELAY_OUT].writable, EV_WRITE, 1);
+		turn(&fixture);
+		hears(fixture.client, "no!");
+		/* It sees the end where there was one. */
+		assert_int_equal(recv(fixture.client, &(char){ 0 }, 1, 0), ended ? 0 : -1);
+		assert_int_equal(fixture.ends, 1);
+		assert_int_equal(fixture.how, ended ? RELAY_UNREAD : RELAY_CUT);
+		end(&fixture);
+	}
+}
+
 static void R34_a_pipe_with_bytes_is_not_given_on(void **state)
 {
 	char bytes[4096] = { 0 };
@@ -226,8 +295,10 @@ int main(void)
 		cmocka_unit_test(R34_a_counted_way_takes_no_more),
 		cmocka_unit_test(R34_a_body_cut_off_is_broken),
 		cmocka_unit_test(a_slow_reader_gets_every_byte),
+		cmocka_unit_test(an_answer_outlives_an_upload_that_nobody_reads),
 		cmocka_unit_test(R34_a_pipe_with_bytes_is_not_given_on),
 	};
 
+	(void)signal(SIGPIPE, SIG_IGN); /* as fsbox-egress does */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

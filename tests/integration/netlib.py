@@ -97,6 +97,7 @@ class Server:
                 connection, _ = self.listener.accept()
                 self.visits += 1
                 connection.sendall(self.greeting)
+                connection.shutdown(socket.SHUT_WR)  # an end, before the reset for what was not read
                 connection.close()
 
     def received(self):

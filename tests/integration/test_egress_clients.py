@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import tarfile
 import time
@@ -93,6 +94,17 @@ def serve_ssh(conn):
             file.write(said)
 
 
+def serve_rudely(conn):
+    """An answer as long as the connection lasts, which may be reset before the request was read."""
+    request = conn.recv(1000)
+    conn.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"x" * 100)
+    if b"/whole" in request:
+        conn.shutdown(socket.SHUT_WR)
+    else:
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    conn.close()
+
+
 def start_files(ready):
     handler = functools.partial(Quiet, directory=f"{TOP}/www")
     plain = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), handler)
@@ -101,6 +113,7 @@ def start_files(ready):
     context.load_cert_chain(f"{TOP}/cert.pem", f"{TOP}/key.pem")
     secure.socket = context.wrap_socket(secure.socket, server_side=True)
     e.listen(serve_ssh, 22)
+    e.listen(serve_rudely, 8001)
     import threading  # pylint: disable=import-outside-toplevel
     threading.Thread(target=plain.serve_forever, daemon=True).start()
     ready()
@@ -161,6 +174,25 @@ def r34_curl():
         equal(text(result.stdout), "501", "the server's own answer to PUT")
     ok(inside.run("curl", "-sSf", "--max-time", "20", "http://files.test:8000/tiny",
                   "http://files.test:8000/tiny", "-o", "/dev/null", "-o", "/dev/null", env=environment))
+    inside.end()
+
+
+@case(root=True)
+def r34_an_answer_before_the_upload_was_read():
+    """The server says no and resets the connection; the client sees the answer all the same."""
+    inside = job()
+    environment = inside.proxy_environment()
+    with open("/run/upload", "wb") as file:
+        file.truncate(900000)
+    for _ in range(20):
+        result = inside.run("curl", "-sS", "--max-time", "20", "-T", "/run/upload", "-H", "Expect:", "-o",
+                            "/dev/null", "-w", "%{http_code}", "http://files.test:8000/up", env=environment)
+        equal((result.returncode, text(result.stdout)), (0, "501"), text(result.stderr))
+    # One that has no length is cut off by a reset: that is no end.
+    for path, whole, extra in (("/whole", True, ()), ("/cut", False, ("-T", "/run/upload", "-H", "Expect:"))):
+        result = inside.run("curl", "-sS", "--max-time", "20", *extra, "-o", "/dev/null",
+                            f"http://files.test:8001{path}", env=environment)
+        equal(result.returncode == 0, whole, (path, text(result.stderr)))
     inside.end()
 
 
