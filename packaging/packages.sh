@@ -57,7 +57,29 @@ install_missing()
 	fi
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq </dev/null || echo "apt-get update failed; trying with the lists that are there" >&2
-	# shellcheck disable=SC2086 # a list of words
-	apt-get install -y -qq --no-install-recommends $MISSING </dev/null >&2
+	install_without_services || return
 	MISSING=
 }
+
+# openssh-server and squid bring services: only their programs are wanted, so none is started, now or
+# at boot.
+install_without_services()
+(
+	services=
+	case " $MISSING " in
+	*" openssh-server "*) services="$services ssh.service" ;;
+	esac
+	case " $MISSING " in
+	*" squid "*) services="$services squid.service" ;;
+	esac
+	if [ -n "$services" ] && [ ! -e /usr/sbin/policy-rc.d ]; then
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+		chmod 755 /usr/sbin/policy-rc.d
+	fi
+	# shellcheck disable=SC2086 # a list of words
+	apt-get install -y -qq --no-install-recommends $MISSING </dev/null >&2 || exit
+	for service in $services; do
+		systemctl -q disable "$service" >/dev/null 2>&1 || true
+	done
+)

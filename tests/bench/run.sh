@@ -31,6 +31,7 @@ peer npm have_command npm
 peer ripgrep have_command rg
 peer socat have_command socat
 peer tinyproxy-bin have_command tinyproxy
+peer squid test -x /usr/sbin/squid
 peer iproute2 have_command ip
 
 # Not the first python3 of PATH: that may lie in a home, which the machine of the benchmarks hides.
