@@ -61,16 +61,15 @@ static void drop_first(struct recorderlink *link)
 	free(event);
 }
 
-static void close_pipe(struct recorderlink *link)
+/* What is of one recorder alone. The pipe stays, with what it did not read. */
+static void close_ends(struct recorderlink *link)
 {
 	if (link->loop) {
 		loop_remove(link->loop, &link->source);
 		loop_remove(link->loop, &link->ack_source);
 	}
-	auto_close(&link->pipe_fd);
 	auto_close(&link->control_fd);
 	auto_close(&link->ack_fd);
-	link->pipe_fd = -1;
 	link->control_fd = -1;
 	link->ack_fd = -1;
 	link->ack_used = 0;
@@ -184,8 +183,12 @@ static void on_ack(uint32_t events, void *arg)
 
 void recorderlink_deinit(struct recorderlink *link)
 {
+	close_ends(link);
 	/* End of the pipe is how the recorder learns to sync and end: it is not killed. */
-	close_pipe(link);
+	auto_close(&link->pipe_fd);
+	auto_close(&link->read_fd);
+	link->pipe_fd = -1;
+	link->read_fd = -1;
 	while (link->first)
 		drop_first(link);
 	if (link->loop) {
@@ -205,7 +208,7 @@ void recorderlink_deinit(struct recorderlink *link)
 static int recorder_main(void *arg)
 {
 	const struct recorderlink *link = arg;
-	const int keep[] = { link->pipe_fd, link->control_fd, link->ack_fd, link->exec_fd };
+	const int keep[] = { link->read_fd, link->control_fd, link->ack_fd, link->exec_fd };
 	const int exec_fd = CHILD_FIRST_FD + (int)ARRAY_SIZE(keep) - 1;
 	struct identity identity = { .uid = link->uid, .gid = link->gid };
 	char max_bytes[32];
@@ -263,7 +266,7 @@ static void on_exit_of_recorder(int status, void *arg)
 	struct recorderlink *link = arg;
 	struct event_message event = { 0 };
 
-	close_pipe(link);
+	close_ends(link);
 	log_write(LOG_ERROR, "fsbox-recorder ended with wait status %d; events wait for the next",
 		  status);
 	later(link);
@@ -275,13 +278,13 @@ static void on_exit_of_recorder(int status, void *arg)
 /* Nobody reads any more: what waits stays for the next one, SIGCHLD brings the rest. */
 static void broken(struct recorderlink *link)
 {
-	close_pipe(link);
+	close_ends(link);
 	child_signal(&link->child, SIGKILL);
 }
 
 static void flush(struct recorderlink *link)
 {
-	while (link->first && link->pipe_fd >= 0) {
+	while (link->first && recorderlink_up(link)) {
 		/* One event is one write below PIPE_BUF: all of it or nothing. */
 		ssize_t wrote =
 			write(link->pipe_fd, &link->first->message, sizeof(link->first->message));
@@ -294,7 +297,7 @@ static void flush(struct recorderlink *link)
 		}
 		drop_first(link);
 	}
-	if (link->pipe_fd >= 0)
+	if (recorderlink_up(link))
 		(void)loop_change(link->loop, &link->source, link->first ? EPOLLOUT : 0, NULL);
 }
 
@@ -310,10 +313,10 @@ static void on_writable(uint32_t events, void *arg)
 
 _Static_assert(sizeof(struct event_message) <= 4096, "an event is written atomically");
 
-/* The ends of what lies between us: ours and the recorder's. */
+/* The ends of what lies between us and one recorder, beside the pipe for events: ours and his. */
 struct ends {
-	int ours[3];
-	int theirs[3];
+	int ours[2];
+	int theirs[2];
 };
 
 static void ends_close(struct ends *ends)
@@ -328,46 +331,60 @@ static int ends_make(struct ends *ends, struct error *err)
 {
 	int control[2];
 
-	if (child_pipe(&ends->theirs[0], &ends->ours[0], CHILD_PIPE_WRITE_OURS, err) < 0 ||
-	    child_pipe(&ends->ours[2], &ends->theirs[2], CHILD_PIPE_READ_OURS, err) < 0)
+	if (child_pipe(&ends->ours[1], &ends->theirs[1], CHILD_PIPE_READ_OURS, err) < 0)
 		return -ERR_SYSTEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "socketpair");
-	ends->ours[1] = control[0];
-	ends->theirs[1] = control[1];
+	ends->ours[0] = control[0];
+	ends->theirs[0] = control[1];
 	/* Nothing comes back this way: a socket could bring descriptors (R7). */
 	if (shutdown(control[0], SHUT_RD) < 0 ||
-	    fcntl(ends->theirs[2], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
+	    fcntl(ends->theirs[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "prepare the way to the recorder");
+	return 0;
+}
+
+/* The pipe for events: not made again when a recorder dies. */
+static int make_pipe(struct recorderlink *link, struct error *err)
+{
+	AUTO(auto_close) int read_fd = -1;
+	AUTO(auto_close) int write_fd = -1;
+
+	if (child_pipe(&read_fd, &write_fd, CHILD_PIPE_WRITE_OURS, err) < 0)
+		return -ERR_SYSTEM;
+	link->read_fd = steal_fd(&read_fd);
+	link->pipe_fd = steal_fd(&write_fd);
 	return 0;
 }
 
 static int start_process(struct recorderlink *link, struct error *err)
 {
-	AUTO(ends_close) struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 } };
-	struct recorderlink in_child = *link;
-	int r = ends_make(&ends, err);
+	AUTO(ends_close) struct ends ends = { { -1, -1 }, { -1, -1 } };
+	struct recorderlink in_child;
+	int r = 0;
 
+	if (link->pipe_fd < 0 && (r = make_pipe(link, err)) < 0)
+		return r;
+	r = ends_make(&ends, err);
 	if (r < 0)
 		return r;
-	in_child.pipe_fd = ends.theirs[0];
-	in_child.control_fd = ends.theirs[1];
-	in_child.ack_fd = ends.theirs[2];
+	in_child = *link;
+	in_child.control_fd = ends.theirs[0];
+	in_child.ack_fd = ends.theirs[1];
 	r = child_start(link->children, &link->child, recorder_main, &in_child, on_exit_of_recorder,
 			link, err);
 	if (r < 0)
 		return r;
 	link->since_ms = loop_now_ms();
-	if ((r = loop_add(link->loop, &link->source, ends.ours[0], 0, on_writable, link, err)) < 0)
+	if ((r = loop_add(link->loop, &link->source, link->pipe_fd, 0, on_writable, link, err)) < 0)
 		return r;
-	r = loop_add(link->loop, &link->ack_source, ends.ours[2], EPOLLIN, on_ack, link, err);
+	r = loop_add(link->loop, &link->ack_source, ends.ours[1], EPOLLIN, on_ack, link, err);
 	if (r < 0) {
 		loop_remove(link->loop, &link->source);
 		return r;
 	}
-	link->pipe_fd = steal_fd(&ends.ours[0]);
-	link->control_fd = steal_fd(&ends.ours[1]);
-	link->ack_fd = steal_fd(&ends.ours[2]);
+	link->control_fd = steal_fd(&ends.ours[0]);
+	link->ack_fd = steal_fd(&ends.ours[1]);
 	return 0;
 }
 
@@ -484,7 +501,7 @@ int recorderlink_read(struct recorderlink *link, const struct recorder_control *
 
 bool recorderlink_up(const struct recorderlink *link)
 {
-	return link->pipe_fd >= 0;
+	return link->control_fd >= 0;
 }
 
 bool recorderlink_ready(const struct recorderlink *link)

@@ -37,6 +37,8 @@ struct recorder_wait {
 };
 
 /*
+ * @pipe_fd     where events go, from the first start on; @read_fd: its other end, which each recorder gets,
+ *              so that what one that was killed did not read is there for the next
  * @exec_fd     O_PATH of fsbox-recorder; -1: there is none, every event is dropped
  * @uid, @gid   as whom it runs; -1: as ourselves
  * @events_path of events.jsonl, owned
@@ -55,6 +57,7 @@ struct recorderlink {
 	bool group_readable;
 
 	int pipe_fd;
+	int read_fd;
 	int control_fd;
 	int ack_fd;
 	struct recorder_ack ack;
@@ -76,7 +79,7 @@ struct recorderlink {
 
 #define RECORDERLINK_INIT                                                                        \
 	{                                                                                        \
-		.exec_fd = -1, .uid = (uid_t)-1, .gid = (gid_t)-1, .pipe_fd = -1,                \
+		.exec_fd = -1, .uid = (uid_t)-1, .gid = (gid_t)-1, .pipe_fd = -1, .read_fd = -1, \
 		.child = CHILD_INIT, .source = LOOP_SOURCE_INIT, .control_fd = -1, .ack_fd = -1, \
 		.ack_source = LOOP_SOURCE_INIT,                                                  \
 	}

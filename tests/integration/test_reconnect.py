@@ -229,6 +229,21 @@ def R30_no_record_is_lost(daemon):
     check_events(daemon, jobs)
 
 
+@case(*MODES)
+def R30_what_a_killed_recorder_did_not_read_is_for_the_next(daemon):
+    place = project(daemon, "unread")
+    jobs = [detached(daemon, place, "true")]
+    recorders = [pid for pid in lib.processes("fsbox-recorder")]
+    for pid in recorders:
+        os.kill(pid, signal.SIGSTOP)
+    jobs += [detached(daemon, place, "true") for _ in range(3)]
+    for job in jobs:
+        equal(wait(daemon, job), ("exited", 0))
+    for pid in recorders:
+        os.kill(pid, signal.SIGKILL)
+    check_events(daemon, jobs)
+
+
 # ---- with a service manager ----------------------------------------------------------------
 
 # Execs fsboxd with descriptors from 3 on, as a service manager does (LISTEN_PID must be its own).
