@@ -9,6 +9,7 @@ import time
 import lib
 from fakebroker import Spawner
 from lib import User, case, contains, equal, lacks, status_is, succeeds, text, wait_for
+from netlib import Server
 
 CONFIG = "max-net = none\nadmin-group = fsbox-admin\nroot-peers = serve\n"
 STATE = {}
@@ -24,9 +25,9 @@ def daemon():
     return STATE["daemon"]
 
 
-def request(*command, options=(), user=None, **more):
+def request(*command, net=("--net", "host"), options=(), user=None, **more):
     """What a user asks an administrator with."""
-    result = daemon().spawn("--dry-run", "--grant-request", "--net", "host", *options, "--",
+    result = daemon().spawn("--dry-run", "--grant-request", *net, *options, "--",
                             *command, cwd=STATE["place"], user=user, **more)
     return json.loads(succeeds(result))
 
@@ -80,6 +81,46 @@ def R29_a_grant_is_the_only_way_above_the_cap():
     host = os.readlink("/proc/self/ns/net") + "\n"
     equal(succeeds(use(grant(request(*look)), *look)), host)
     lacks(succeeds(daemon().spawn("--", *look, cwd=STATE["place"])), host)
+
+
+@case(root=True)
+def R29_a_grant_for_a_list_of_hosts():
+    """Under `max-net = none` it opens what is on the list, and no host more."""
+    with open("/etc/hosts", "a", encoding="utf-8") as file:
+        file.write("127.0.0.8 listed.test other.test\n")
+    with Server("127.0.0.8") as server:
+        def list_of(*names):
+            return [x for name in names for x in ("--allow-host", f"{name}.test:{server.port}+private")]
+
+        def get(name):
+            return ("/usr/bin/curl", "-sS", "-p", "--http0.9", f"http://{name}.test:{server.port}/")
+
+        status_is(daemon().spawn(*list_of("listed"), "--", *get("listed"), cwd=STATE.get("place", "/tmp")),
+                  125, "max-net")
+        asked = request(*get("listed"), net=list_of("listed"))
+        equal(asked["net"], "proxy")
+        token = grant(asked)
+        equal(server.visits, 0)
+        # Not for a longer list, not for another one, and not for the whole network.
+        for options in (list_of("listed", "other"), list_of("other"), ("--net", "host")):
+            status_is(use(token, *get("listed"), options=options), 125, "grant")
+        equal(succeeds(use(token, *get("listed"), options=list_of("listed"))), "hello from the host")
+        equal(server.visits, 1)
+        mine = [line for line in events(user=daemon().user)]
+        started = [line for line in mine if line["event"] == "execution.started"][-1]
+        equal(started["room"], "granted-egress")
+        used = [line for line in events("--all", user=STATE["admin"]) if line["event"] == "grant.used"][-1]
+        equal((used["grant"], used["job"]), (started["grant"], started["job"]))
+        allowed = [line for line in mine if line["event"] == "egress.allowed" and line["job"] == started["job"]]
+        equal([line["host"] for line in allowed], ["listed.test"])
+        token = grant(request(*get("other"), net=list_of("listed")))
+        result = use(token, *get("other"), options=list_of("listed"))
+        equal((result.returncode, text(result.stdout)), (56, ""), text(result.stderr))
+        contains(result.stderr, "403")
+        equal(server.visits, 1)
+        denied = [line for line in events(user=daemon().user) if line["event"] == "egress.denied"][-1]
+        equal((denied["host"], denied["reason"]), ("other.test", "not-listed"))
+        status_is(daemon().spawn(*list_of("listed"), "--", *get("listed"), cwd=STATE["place"]), 125, "max-net")
 
 
 @case(root=True)
