@@ -137,6 +137,14 @@ static void print_mounts(const struct inspect_result *result)
 	rows("planted", &result->planted);
 }
 
+static void print_hosts(const struct msg_net *hosts)
+{
+	rows("allowed host", &hosts->allow);
+	rows("denied host", &hosts->deny);
+	for (size_t i = 0; i < hosts->forward.count; i++)
+		(void)printf("%-14s %" PRIu32 "\n", "forwarded", hosts->forward.items[i]);
+}
+
 static void print_inspect(const struct inspect_result *result)
 {
 	const struct msg_job *job = &result->job;
@@ -152,6 +160,8 @@ static void print_inspect(const struct inspect_result *result)
 	row("profile", job->profile);
 	row("engine", engine_name(job->engine));
 	row("network", room_name(job->room));
+	if (result->hosts)
+		print_hosts(result->hosts);
 	if (result->rules > 0)
 		(void)printf("%-14s %" PRIu32 ", digest %s\n", "rules", result->rules,
 			     result->policy_digest ? result->policy_digest : "-");

@@ -57,14 +57,24 @@ static void print_notes(const struct policy_result *policy)
 	print_strings("warning", &policy->warnings);
 }
 
+static void print_hosts(const struct msg_net *hosts)
+{
+	print_strings("allow", &hosts->allow);
+	print_strings("deny", &hosts->deny);
+	for (size_t i = 0; i < hosts->forward.count; i++)
+		(void)printf("%-9s  %" PRIu32 "\n", "forward", hosts->forward.items[i]);
+}
+
 static void print_policy(const struct ctl *ctl, const struct policy_result *policy)
 {
 	print_rules(ctl, &policy->rules);
 	print_strings("write ~", &policy->write_regexes);
 	print_strings("deny ~", &policy->deny_regexes);
 	print_strings("final ro", &policy->final_read_only_paths);
-	(void)printf("\nnetwork    %s (%s)\nengine     %s\n", net_mode_name(policy->net),
-		     room_name(policy->room), engine_name(policy->engine));
+	(void)printf("\nnetwork    %s (%s)\n", net_mode_name(policy->net), room_name(policy->room));
+	if (policy->hosts)
+		print_hosts(policy->hosts);
+	(void)printf("engine     %s\n", engine_name(policy->engine));
 	if (policy->policy_digest)
 		(void)printf("digest     %s\n", policy->policy_digest);
 	print_notes(policy);

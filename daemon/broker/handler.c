@@ -376,7 +376,8 @@ static void do_inspect(struct call *call)
 	}
 	/* Lent to the reply, not released with it; but for what is made now. */
 	result.inspect = job->facts;
-	if (job->built != NULL && spawnfacts_mounts(job->built, &result.inspect, &err) < 0)
+	if (job->built != NULL && (spawnfacts_mounts(job->built, &result.inspect, &err) < 0 ||
+				   spawnfacts_hosts(job->built, &result.inspect.hosts, &err) < 0))
 		log_failure(&err, "inspect job %llu", (unsigned long long)job->id);
 	result.inspect.planted = job->guard.planted;
 	result.inspect.repaired = job->guard.repaired;
@@ -391,6 +392,7 @@ static void do_inspect(struct call *call)
 	string_list_deinit(&result.inspect.placeholders);
 	string_list_deinit(&result.inspect.pins);
 	string_list_deinit(&result.inspect.watched);
+	netlists_show_free(result.inspect.hosts);
 	if (job->phase == JOB_PHASE_ENDED)
 		wait_result_deinit(&exited);
 }

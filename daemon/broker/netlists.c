@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/broker/netlists.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/scope.h"
@@ -74,4 +76,57 @@ bool netlists_of_profile(const struct netlists *lists, const struct hostpattern 
 	if (rule >= policy->allow && rule < policy->allow + policy->allow_count)
 		return rule < policy->allow + lists->profile_allow;
 	return rule < policy->deny + lists->profile_deny;
+}
+
+static int show_entries(const struct hostpattern *patterns, size_t count,
+			struct string_list *ret_texts, struct error *err)
+{
+	AUTO(buf_deinit) struct buf text = BUF_INIT(LIMIT_HOST_PATTERN_BYTES + 1);
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		text.size = 0;
+		if (hostpattern_format(&patterns[i], &text) < 0 || buf_add(&text, "", 1) < 0)
+			return error_set(err, ERR_NOMEM, ENOMEM, "a list of hosts");
+		r = string_list_add(ret_texts, text.data, err);
+	}
+	return r;
+}
+
+void netlists_show_free(struct msg_net *net)
+{
+	if (net == NULL)
+		return;
+	string_list_deinit(&net->allow);
+	string_list_deinit(&net->deny);
+	free(net->forward.items);
+	free(net);
+}
+
+int netlists_show(const struct netpolicy *policy, struct msg_net **ret_net, struct error *err)
+{
+	struct msg_net *net = NULL;
+	int r = 0;
+
+	*ret_net = NULL;
+	if (policy->allow_count + policy->deny_count + policy->forward_count == 0)
+		return 0;
+	net = calloc(1, sizeof(*net));
+	if (net != NULL)
+		net->forward.items = calloc(policy->forward_count + 1, sizeof(*net->forward.items));
+	if (net == NULL || net->forward.items == NULL) {
+		netlists_show_free(net);
+		return error_set(err, ERR_NOMEM, ENOMEM, "a list of hosts");
+	}
+	for (size_t i = 0; i < policy->forward_count; i++)
+		net->forward.items[net->forward.count++] = policy->forwards[i];
+	net->forward.capacity = policy->forward_count + 1;
+	r = show_entries(policy->allow, policy->allow_count, &net->allow, err);
+	if (r == 0)
+		r = show_entries(policy->deny, policy->deny_count, &net->deny, err);
+	if (r == 0)
+		*ret_net = net;
+	else
+		netlists_show_free(net);
+	return r;
 }

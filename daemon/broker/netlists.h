@@ -34,4 +34,8 @@ void netlists_deinit(struct netlists *lists);
 /* Whether RULE, one of LISTS, is the profile's. */
 bool netlists_of_profile(const struct netlists *lists, const struct hostpattern *rule);
 
+/* What clients are shown of POLICY; *RET_NET is the caller's: NULL when there is nothing in it. ERR_NOMEM. */
+int netlists_show(const struct netpolicy *policy, struct msg_net **ret_net, struct error *err);
+void netlists_show_free(struct msg_net *net);
+
 #endif

@@ -182,6 +182,7 @@ int policyreq_fill(const struct policy_build *build, struct policy_result *ret_r
 	ret_result->engine = build->settings.engine;
 	ret_result->room = build->settings.room;
 	if ((r = fill_rules(policy, &ret_result->rules, err)) < 0 ||
+	    (r = netlists_show(&build->net.policy, &ret_result->hosts, err)) < 0 ||
 	    (r = policyreq_digest(build, &ret_result->policy_digest, err)) < 0 ||
 	    (r = copy_list(&ret_result->suppressed_authority_paths, &policy->suppressed, err)) <
 		    0 ||

@@ -12,6 +12,7 @@
 #include "common/sha256.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/built.h"
+#include "daemon/broker/netlists.h"
 #include "daemon/broker/policyreq.h"
 
 static int copy_list(struct string_list *to, const struct string_list *from, struct error *err)
@@ -121,6 +122,23 @@ int spawnfacts_mounts(const struct built *built, struct inspect_result *result, 
 		if (r == 0 && op->flags & PLAN_PLACEHOLDER)
 			r = string_list_add(&result->placeholders, op->path, err);
 	}
+	return r;
+}
+
+int spawnfacts_hosts(const struct built *built, struct msg_net **ret_net, struct error *err)
+{
+	struct netpolicy policy = NETPOLICY_INIT;
+	size_t size = built->plan.size - built->plan_bytes;
+	int r = 0;
+
+	*ret_net = NULL;
+	if (size == 0)
+		return 0;
+	r = netpolicy_decode(&policy, (const char *)built->plan.data + built->plan_bytes, size,
+			     err);
+	if (r == 0)
+		r = netlists_show(&policy, ret_net, err);
+	netpolicy_deinit(&policy);
 	return r;
 }
 

@@ -32,4 +32,7 @@ int spawnfacts_found(uint64_t job, const struct link_job_found *found, struct in
  */
 int spawnfacts_mounts(const struct built *built, struct inspect_result *result, struct error *err);
 
+/* The same of its lists of hosts: *RET_NET is for netlists_show_free(). */
+int spawnfacts_hosts(const struct built *built, struct msg_net **ret_net, struct error *err);
+
 #endif

@@ -91,12 +91,45 @@ static void what_is_wrong_is_named(void **state)
 	string_list_deinit(&profile.allow);
 }
 
+static void what_is_shown_is_in_its_usual_form(void **state)
+{
+	struct netlists lists = { 0 };
+	const char *allow[] = { "Example.ORG.:443", "*.b.test+private", "[::1]:80" };
+	const char *deny[] = { "a.b.test" };
+	uint32_t ports[] = { 8080, 5432 };
+	const struct msg_net profile = { .deny = { .items = (char **)(uintptr_t)deny,
+						   .count = 1 } };
+	const struct msg_net request = { .allow = { .items = (char **)(uintptr_t)allow,
+						    .count = 3 },
+					 .forward = { .items = ports, .count = 2 } };
+	struct msg_net *shown = NULL;
+
+	(void)state;
+	assert_int_equal(netlists_show(&lists.policy, &shown, NULL), 0);
+	assert_null(shown);
+	netlists_show_free(shown);
+	assert_int_equal(netlists_make(&lists, &profile, &request, NULL), 0);
+	assert_int_equal(netlists_show(&lists.policy, &shown, NULL), 0);
+	assert_int_equal(shown->allow.count, 3);
+	assert_string_equal(shown->allow.items[0], "example.org:443");
+	assert_string_equal(shown->allow.items[1], "*.b.test+private");
+	assert_string_equal(shown->allow.items[2], "[::1]:80");
+	assert_int_equal(shown->deny.count, 1);
+	assert_string_equal(shown->deny.items[0], "a.b.test");
+	assert_int_equal(shown->forward.count, 2);
+	assert_int_equal(shown->forward.items[0], 5432);
+	assert_int_equal(shown->forward.items[1], 8080);
+	netlists_show_free(shown);
+	netlists_deinit(&lists);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_request_adds_to_the_profile),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(what_is_shown_is_in_its_usual_form),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

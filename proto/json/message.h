@@ -151,6 +151,7 @@ struct policy_params {
 struct policy_result {
 	struct msg_rule_list rules;
 	enum net_mode net;
+	struct msg_net *hosts; /* where network `proxy` leads, and forwarded ports; NULL: nowhere */
 	enum engine_kind engine;
 	enum room_kind room;
 	char *policy_digest;                           /* "policyDigest": 64 hexadecimal digits */
@@ -290,6 +291,7 @@ struct inspect_result {
 	struct string_list withheld;
 	struct string_list warnings;
 	struct limits_result limits;
+	struct msg_net *hosts; /* of a job that runs, as in struct policy_result */
 	struct string_list masks;
 	struct string_list placeholders;
 	struct string_list pins;

@@ -481,6 +481,35 @@ print(ask(), time.monotonic() - start < 2, flush=True)
 
 @case(*MODES)
 @both
+def where_a_job_may_go_is_shown(daemon, engine):
+    place = project(daemon, "shown")
+    options = ["--engine", engine, "--allow-host", "Good.TEST:80", "--allow-host", "*.wild.test", "--deny-host",
+               "bad.wild.test", "--forward", "5432"]
+    hosts = {"allow": ["good.test:80", "*.wild.test"], "deny": ["bad.wild.test"], "forward": [5432]}
+    told = json.loads(succeeds(daemon.ctl("--json", "policy", "show", *options, cwd=place)))
+    equal((told["net"], told["hosts"]), ("proxy", hosts))
+    told = succeeds(daemon.ctl("policy", "show", *options, cwd=place)).splitlines()
+    for line in ("allow      good.test:80", "allow      *.wild.test", "deny       bad.wild.test", "forward    5432"):
+        contains(told, line)
+    equal("hosts" in json.loads(succeeds(daemon.ctl("--json", "policy", "show", "--net", "none", cwd=place))),
+          False, "without a way out")
+    job = daemon.user.popen(daemon.command("spawn", *options, "--", "/bin/cat"), cwd=place, stdin=-1, stdout=-1)
+    try:
+        job.stdin.write(b"up\n")
+        job.stdin.flush()
+        equal(job.stdout.readline(), b"up\n")
+        running = json.loads(succeeds(daemon.ctl("--json", "ps")))["jobs"]
+        number = str(max(job["job"] for job in running))
+        equal(json.loads(succeeds(daemon.ctl("--json", "inspect", number)))["hosts"], hosts)
+        told = succeeds(daemon.ctl("inspect", number)).splitlines()
+        for line in ("allowed host   good.test:80", "denied host    bad.wild.test", "forwarded      5432"):
+            contains(told, line)
+    finally:
+        job.communicate(timeout=10)
+
+
+@case(*MODES)
+@both
 def r33_fsboxd_may_end_and_the_network_stays(daemon, engine):
     our_hosts()
     with Server("127.0.0.2") as good:
