@@ -102,6 +102,10 @@
 /* One prepared tree, with what lies below its binds: as much as fsboxd.conf can allow all together. */
 #define LIMIT_TEMPLATE_MOUNTS 1000000
 
+/* Processes that wait for a job (zygotes = N is for each template): 0.3 MB and eight descriptors each. */
+#define LIMIT_ZYGOTES_PER_UID 64
+#define LIMIT_ZYGOTES 256
+
 /* Entries of the ledger in one answer: 4 KB each. */
 #define LIMIT_LEDGER_SHOWN 256
 
@@ -119,6 +123,10 @@
 #ifndef LIMIT_SETUP_MS
 #define LIMIT_SETUP_MS 30000
 #endif
+#ifndef LIMIT_ZYGOTE_IDLE_MS       /* likewise */
+#define LIMIT_ZYGOTE_IDLE_MS 30000 /* one that no job took */
+#endif
+#define LIMIT_ZYGOTE_ANSWER_MS 250  /* one that was taken must be pid 1 by then */
 #define LIMIT_GUARD_IDLE_MS 60000   /* a guard without a plan that anybody uses */
 #define LIMIT_GUARD_ANSWER_MS 10000 /* a guard must say that it is done with a job */
 #define LIMIT_FRAME_MS 30000        /* a frame once begun must be complete */

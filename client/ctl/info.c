@@ -71,6 +71,11 @@ static void print_status(const struct ctl *ctl, const struct status_result *stat
 	(void)printf("refused       %" PRIu64 " callers\nplaceholders  %" PRIu32
 		     "\nstuck         %" PRIu32 " path look-ups\n",
 		     counters->refused_peers, counters->placeholders, counters->stuck);
+	if (counters->zygotes_ready + counters->zygotes_used > 0)
+		(void)printf("zygotes       %" PRIu64 " ready; %" PRIu64 " used, %" PRIu64
+			     " refused, %" PRIu64 " expired\n",
+			     counters->zygotes_ready, counters->zygotes_used,
+			     counters->zygotes_refused, counters->zygotes_expired);
 	print_engines(ctl, &status->engines);
 	if (status->default_profile) {
 		(void)fputs("profile       ", stdout);

@@ -111,6 +111,10 @@ static void fill_status(struct status_result *result, const struct link_status *
 	result->counters.refused_peers = status->refused_peers;
 	result->counters.placeholders = status->placeholders;
 	result->counters.stuck = status->stuck;
+	result->counters.zygotes_ready = status->zygotes_ready;
+	result->counters.zygotes_used = status->zygotes_used;
+	result->counters.zygotes_refused = status->zygotes_refused;
+	result->counters.zygotes_expired = status->zygotes_expired;
 }
 
 static void on_status(void *arg, const struct link_message *message, int fds[LINK_MESSAGE_FDS],

@@ -399,6 +399,7 @@ static void down(struct brokerlink *link, bool failed, const char *why)
 	stray_take(link->spawner, &link->child, link->identity.uid, "fsbox-broker",
 		   failed ? 0 : LIMIT_TEARDOWN_MS);
 	jobs_broker_gone(link->spawner, link);
+	zygotes_drop_user(link->spawner, link->identity.uid);
 	look_for_idleness(link);
 	spawner_touch(link->spawner);
 }

@@ -101,6 +101,13 @@ _Noreturn void builder_run(const struct builder_input *input);
 _Noreturn void builder_run_template(const struct builder_input *input);
 
 /*
+ * The same for a pid 1 that is made before its job: it stands in the template, reports REPORT_BUILT, and becomes
+ * the init of the job that it is told of over channel_fd (proto/wire/zygoteop.h). Of @input what depends on a job is
+ * not looked at.
+ */
+_Noreturn void builder_run_zygote(const struct builder_input *input);
+
+/*
  * Read the static init program found at PATH into a sealed, executable memfd, done once when fsboxd
  * starts. @ret_fd is the caller's.
  */

@@ -240,3 +240,20 @@ int inherit_limit(const struct inherit *inherit, struct error *err)
 		r = apply_limit((enum __rlimit_resource)which, inherit->limits[which], err);
 	return r;
 }
+
+bool inherit_equal(const struct inherit *one, const struct inherit *other)
+{
+	const struct inherit_scheduling *a = &one->scheduling;
+	const struct inherit_scheduling *b = &other->scheduling;
+
+	for (int which = 0; which < RLIM_NLIMITS; which++)
+		if (one->limits[which].rlim_cur != other->limits[which].rlim_cur ||
+		    one->limits[which].rlim_max != other->limits[which].rlim_max)
+			return false;
+	return a->policy == b->policy && a->flags == b->flags && a->nice == b->nice &&
+	       a->priority == b->priority && a->runtime_ns == b->runtime_ns &&
+	       a->deadline_ns == b->deadline_ns && a->period_ns == b->period_ns &&
+	       one->io_priority == other->io_priority &&
+	       one->oom_score_adj == other->oom_score_adj && one->cpu_bytes == other->cpu_bytes &&
+	       memcmp(one->cpus, other->cpus, one->cpu_bytes) == 0;
+}

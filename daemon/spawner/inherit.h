@@ -64,4 +64,7 @@ int inherit_read(pid_t pid, int pidfd, struct inherit *ret_inherit, struct error
 int inherit_raise(const struct inherit *inherit, struct error *err);
 int inherit_limit(const struct inherit *inherit, struct error *err);
 
+/* Whether a job would get the same of both. */
+bool inherit_equal(const struct inherit *one, const struct inherit *other);
+
 #endif

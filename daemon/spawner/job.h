@@ -70,6 +70,8 @@ struct template;
  * @adopted       a fsboxd before us started it: nobody reports, the file tells how it ended
  * @stored        the service manager has its pidfd
  * @asked         brokers of others want to hear of its end too
+ * @zygote        its leader was there before it, and has not taken it up yet (zygotejob.h)
+ * @no_zygote     one did not: there is no second try
  * @stale, @rebuilds  native: the template did not fit the host any more; how often that was so
  */
 struct job {
@@ -124,6 +126,8 @@ struct job {
 	struct guard_share guarded;
 	bool ended;
 	bool stale;
+	bool zygote;
+	bool no_zygote;
 	unsigned int rebuilds;
 	bool waits;
 	bool resumes;

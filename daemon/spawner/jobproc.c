@@ -25,6 +25,7 @@
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
 #include "daemon/spawner/template.h"
+#include "daemon/spawner/zygotejob.h"
 
 /* Reads of one job's reports before others have their turn. */
 #define READS_PER_TURN 8
@@ -153,8 +154,10 @@ static void settled(struct job *job)
 {
 	bool was_prepared = job->template != NULL;
 
-	if (was_prepared)
+	if (was_prepared) {
 		templatecopy_more(job->template);
+		zygotes_refill(job->template);
+	}
 	template_leave(job);
 	/* Without a template the leader is of today's making and still root: it has another one. */
 	if (was_prepared && job->channel_fd >= 0)
@@ -179,6 +182,8 @@ static void take_up(struct job *job)
 		return;
 	}
 	job->up = true;
+	if (job->zygote)
+		zygotejob_up(job);
 	settled(job);
 	guardlink_up(job);
 	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
@@ -261,6 +266,10 @@ static void take_report(struct job *job, const struct report_message *report)
 	if (!may_report(job, kind)) {
 		job_fail(job, ERR_SETUP_FAILED, "report", "report %u came out of turn",
 			 report->kind);
+		return;
+	}
+	if (job->zygote && kind == REPORT_FAILED) {
+		zygotejob_refused(job, &report->u.failure);
 		return;
 	}
 	switch (kind) {
@@ -379,7 +388,7 @@ static void on_leader_exit(int status, void *arg)
 	jobproc_catch_up(job);
 
 	/* With pid 1 known the job goes on without it. */
-	if (!job->up && !job->failed)
+	if (!job->up && !job->failed && !job->zygote)
 		fail_with_engine_words(job, status);
 	look_for_end(job);
 }
@@ -392,6 +401,10 @@ static void look_for_end(struct job *job)
 {
 	if (job->started || !job->leader_gone || job->report.fd >= 0)
 		return;
+	if (job->zygote && !job->failed) {
+		zygotejob_again(job);
+		return;
+	}
 	if (job->stale && !job->unwanted && job->rebuilds < JOB_REBUILDS_MAX) {
 		jobproc_release(job);
 		job_restart(job);
@@ -441,20 +454,15 @@ static int start_leader(struct job *job, struct builder_input *input, struct err
 {
 	struct spawner *spawner = job->spawner;
 	struct native_set set = NATIVE_SET_INIT;
-	struct inherit inherit;
 	int r = 0;
 
 	if (!job->template)
 		return child_start(&spawner->children, &job->leader, leader_main, input,
 				   on_leader_exit, job, err);
 
-	r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err);
-	if (r < 0)
-		return r;
 	guardlink_begin(job, job->template->guard, &input->guard);
 	if (job->template->guard && input->guard.order_fd < 0)
 		return error_set(err, ERR_SYSTEM, 0, "the user's guard does not run");
-	input->inherit = &inherit;
 	if (input->plan->net != NET_HOST)
 		(void)netpool_take(&spawner->netpool, &set);
 	r = start_in_template(job, input, &set, err);
@@ -488,7 +496,29 @@ static struct builder_input input_of(const struct job *job, const struct plan *p
 	};
 }
 
-int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
+int jobproc_start_in(struct job *job, struct zygote *zygote, struct error *err)
+{
+	struct spawner *spawner = job->spawner;
+	int r = 0;
+
+	loop_remove(&spawner->loop, &zygote->report_source);
+	reportin_init_take(&job->report, steal_fd(&zygote->report.fd), on_message, job);
+	job->go_fd = steal_fd(&zygote->go_fd);
+	child_move(&spawner->children, &zygote->child, &job->leader, on_leader_exit, job);
+	job->leader_is_pid1 = true;
+	r = loop_add(&spawner->loop, &job->report_source, job->report.fd, EPOLLIN, on_report, job,
+		     err);
+	if (r < 0 || (r = adopt_leader(job, err)) < 0)
+		return r;
+	/* One that does not wait for it has ended; that is noticed by itself. */
+	if (!job->audited)
+		(void)!write(job->go_fd, "G", 1);
+	return 0;
+}
+
+/* With a new leader, in a template or not. */
+static int start_new(struct job *job, const struct plan *plan, const struct inherit *inherit,
+		     struct error *err)
 {
 	struct spawner *spawner = job->spawner;
 	AUTO(auto_close) int their_report_fd = -1;
@@ -501,30 +531,41 @@ int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
 	reportin_init_take(&job->report, our_report_fd, on_message, job);
 	if (r < 0 || (r = child_pipe(&their_go_fd, &job->go_fd, CHILD_PIPE_WRITE_OURS, err)) < 0 ||
 	    (!job->template && (r = job->stderr_fd = enginewords_new(err)) < 0))
-		goto fail;
+		return r;
 	r = loop_add(&spawner->loop, &job->report_source, job->report.fd, EPOLLIN, on_report, job,
 		     err);
 	if (r < 0)
-		goto fail;
+		return r;
 
 	input = input_of(job, plan, &identity);
 	input.report_fd = their_report_fd;
 	input.go_fd = their_go_fd;
+	input.inherit = inherit;
 	jobnet_lend(job, &input);
 	r = start_leader(job, &input, err);
 	jobnet_lent(job);
 	if (r < 0)
-		goto fail;
+		return r;
 
 	/* With a template the channel may have to be given to another leader. */
 	if (!job->template)
 		settled(job);
 	jobtime_setup(job);
 	return 0;
+}
 
-fail:
-	jobproc_release(job);
-	return r;
+int jobproc_start(struct job *job, const struct plan *plan, struct error *err)
+{
+	struct inherit inherit;
+	int r = 0;
+
+	if (job->template && (r = inherit_read(job->peer_pid, job->peer_pidfd, &inherit, err)) == 0)
+		r = zygotejob_start(job, &inherit, err);
+	if (r == 0)
+		r = start_new(job, plan, job->template ? &inherit : NULL, err);
+	if (r < 0)
+		jobproc_release(job);
+	return r < 0 ? r : 0;
 }
 
 void jobproc_release(struct job *job)

@@ -13,6 +13,7 @@
 #include "common/plan.h"
 
 struct job;
+struct zygote;
 
 /*
  * Fork the leader for a verified PLAN, which is the template's if the job has one. Closes the job's
@@ -20,6 +21,12 @@ struct job;
  * ERR_SETUP_FAILED; nothing runs then.
  */
 int jobproc_start(struct job *job, const struct plan *plan, struct error *err);
+
+/*
+ * The same in ZYGOTE, which was told of the job already: its process and its pipes are the job's now. Fails with
+ * ERR_SYSTEM.
+ */
+int jobproc_start_in(struct job *job, struct zygote *zygote, struct error *err);
 
 /* Take what pid 1 has reported by now, before its turn. */
 void jobproc_catch_up(struct job *job);

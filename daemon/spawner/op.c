@@ -184,6 +184,10 @@ static int op_status(const struct request *request, struct error *err)
 		.stuck = quota_held(&spawner->quota, uid, QUOTA_STUCK),
 		.recorder_up = recorderlink_up(&spawner->recorder),
 		.engines = spawner->engines,
+		.zygotes_ready = spawner->zygotes.ready,
+		.zygotes_used = spawner->zygotes.used,
+		.zygotes_refused = spawner->zygotes.refused,
+		.zygotes_expired = spawner->zygotes.expired,
 	};
 	brokerlink_send_take(request->link, &message, NULL, 0);
 	return 0;

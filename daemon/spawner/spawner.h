@@ -38,6 +38,7 @@
 #include "daemon/spawner/template.h"
 #include "daemon/spawner/unshared.h"
 #include "daemon/spawner/verify.h"
+#include "daemon/spawner/zygote.h"
 
 struct brokerlink;
 struct job;
@@ -78,6 +79,7 @@ struct spawner {
 	struct egresslink egress;
 	struct closing closing;
 	struct templates templates;
+	struct zygotes zygotes;
 	struct netpool netpool;
 	struct guardlinks guards;
 	struct heldmounts heldmounts;

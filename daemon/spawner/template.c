@@ -31,6 +31,7 @@ static void template_free(struct template *template)
 	loop_remove(&spawner->loop, &template->report_source);
 	loop_disarm(&spawner->loop, &template->timer);
 	reportin_deinit(&template->report);
+	zygotes_deinit(template);
 	templatecopy_deinit(template);
 	auto_close(&template->mount_ns_fd);
 	/* One that is not through by now hangs, or was given up; one that waited for us sees that we left. */
@@ -54,6 +55,7 @@ static void template_unlink(struct template *template)
 	templates->count--;
 	templates->mounts -= template->mounts;
 	template->state = TEMPLATE_DROPPED;
+	zygotes_drop(template);
 	if (template->users == 0)
 		template_free(template);
 }
@@ -567,6 +569,8 @@ void templates_deinit(struct templates *templates)
 	}
 	heldmounts_deinit(&templates->spawner->heldmounts);
 	loop_disarm(&templates->spawner->loop, &templates->expiry);
+	loop_disarm(&templates->spawner->loop, &templates->spawner->zygotes.refill);
+	loop_disarm(&templates->spawner->loop, &templates->spawner->zygotes.expiry);
 	loop_remove(&templates->spawner->loop, &templates->mountinfo_source);
 	auto_close(&templates->mountinfo_fd);
 }

@@ -26,6 +26,7 @@
 #include "daemon/spawner/reportin.h"
 #include "daemon/spawner/templatecopy.h"
 #include "daemon/spawner/templatemem.h"
+#include "daemon/spawner/zygote.h"
 
 struct guard_plan;
 struct guardlink;
@@ -72,6 +73,7 @@ struct template
 	struct loop_source report_source;
 	struct loop_timer timer;
 	struct templatecopies copies;
+	struct zygotes_of zygotes;
 
 	struct template *next; /* templates.first: most recently used first */
 };

@@ -21,13 +21,15 @@ static bool wants_more(const struct template *template)
 		       templates->spawner->config.host.template_cache_mounts;
 }
 
-static void count_mounts(struct template *template)
+void templatecopy_count(struct template *template)
 {
 	const struct templatecopies *copies = &template->copies;
+	size_t each = copies->each > 0 ? copies->each : copies->base;
 	size_t held = copies->count + (copies->standing_fd >= 0);
 
 	if (template->state != TEMPLATE_DROPPED) /* then it does not count at all */
-		templateroom_count(template, copies->base + held * copies->each);
+		templateroom_count(template, copies->base + held * copies->each +
+						     template->zygotes.count * each);
 }
 
 void templatecopy_more(struct template *template)
@@ -53,7 +55,7 @@ void templatecopy_made(struct template *template, size_t mounts)
 	if (copies->standing_fd < 0)
 		templatecopy_no_more(template);
 	copies->each = mounts;
-	count_mounts(template);
+	templatecopy_count(template);
 	if (copies->count == 0)
 		templatecopy_more(template);
 }
@@ -64,7 +66,7 @@ int templatecopy_take(struct template *template)
 
 	int fd = copies->count > 0 ? copies->fds[--copies->count] : -1;
 
-	count_mounts(template);
+	templatecopy_count(template);
 	return fd;
 }
 
@@ -77,7 +79,7 @@ void templatecopy_no_more(struct template *template)
 	copies->standing_fd = -1;
 	auto_close(&template->go_fd);
 	template->go_fd = -1;
-	count_mounts(template);
+	templatecopy_count(template);
 }
 
 void templatecopy_deinit(struct template *template)

@@ -49,6 +49,9 @@ void templatecopy_more(struct template *template);
 /* A namespace, the caller's to close, or -1. */
 int templatecopy_take(struct template *template);
 
+/* What TEMPLATE, its copies and its zygotes hold in mounts has changed. */
+void templatecopy_count(struct template *template);
+
 /* The builder is gone: what is ready stays. */
 void templatecopy_no_more(struct template *template);
 

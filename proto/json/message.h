@@ -334,6 +334,8 @@ struct status_counters {
 	uint64_t refused_peers; /* "refusedPeers" */
 	uint32_t placeholders;
 	uint32_t stuck;
+	uint64_t zygotes_ready, zygotes_used;      /* "zygotesReady", "zygotesUsed" */
+	uint64_t zygotes_refused, zygotes_expired; /* "zygotesRefused", "zygotesExpired" */
 };
 
 /*

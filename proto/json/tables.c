@@ -513,6 +513,10 @@ static const struct field counters_fields[] = {
 	U64(struct status_counters, refused_peers, "refusedPeers", REQUIRED),
 	COUNT(struct status_counters, placeholders, "placeholders"),
 	COUNT(struct status_counters, stuck, "stuck"),
+	U64(struct status_counters, zygotes_ready, "zygotesReady", REQUIRED),
+	U64(struct status_counters, zygotes_used, "zygotesUsed", REQUIRED),
+	U64(struct status_counters, zygotes_refused, "zygotesRefused", REQUIRED),
+	U64(struct status_counters, zygotes_expired, "zygotesExpired", REQUIRED),
 };
 static const struct table counters_table =
 	TABLE("counters", struct status_counters, counters_fields);

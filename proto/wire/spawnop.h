@@ -322,6 +322,7 @@ struct link_status {
 	uint32_t stuck;
 	uint32_t recorder_up;
 	uint32_t engines;
+	uint64_t zygotes_ready, zygotes_used, zygotes_refused, zygotes_expired;
 };
 
 /* What was done about a protected name that appeared. */

@@ -32,6 +32,7 @@ BUILD = os.environ.get("FSBOX_BUILD", "")
 FSBOXD = os.path.join(BUILD, "daemon/fsboxd")
 FSBOXCTL = os.path.join(BUILD, "client/fsboxctl")
 ENGINE = os.environ.get("FSBOX_TEST_ENGINE")  # every spawn asks for it; else the daemon's choice
+ZYGOTES = os.environ.get("FSBOX_TEST_ZYGOTES")  # every daemon has so many, see zygotelib.py
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 IS_ROOT = os.geteuid() == 0 and os.environ.get("FSBOX_TEST_STAGE") != "mapped"
@@ -307,6 +308,8 @@ class Daemon:
         return self
 
     def write_config(self, config):
+        if ZYGOTES:
+            config = zygotelib.config_with(self, config)
         if self.mode == "user":
             path = os.path.join(self.user.home, ".config/fsbox/fsboxd.conf")
             if config is not None:
@@ -362,7 +365,11 @@ class Daemon:
 
     def spawn(self, *arguments, **options):
         """`fsboxctl spawn ARGUMENTS`; pass options of spawn, then "--", then the command."""
-        return self.ctl("spawn", *arguments, **options)
+        before = zygotelib.before_spawn(self, arguments, options) if ZYGOTES else None
+        result = self.ctl("spawn", *arguments, **options)
+        if ZYGOTES:
+            zygotelib.after_spawn(self, before)
+        return result
 
     def detach(self, *arguments, **options):
         """spawn --detach: the job would keep our pipes open, so that it gets none."""
@@ -616,5 +623,11 @@ def main():
     for mode, daemon in daemons.items():
         if daemon.process is not None:
             runner.run(f"{mode}: fsboxd ends on SIGTERM", lambda d=daemon: equal(d.stop(), 0, "status"))
+    if ZYGOTES:
+        runner.run("the cases ran in zygotes", lambda: equal(zygotelib.report(), True))
     print(f"1..{runner.number}")
     sys.exit(1 if runner.failed else 0)
+
+
+if ZYGOTES:
+    import zygotelib  # pylint: disable=wrong-import-position  # it needs what is above

@@ -48,6 +48,22 @@ def counters(daemon):
     return daemon.json("status")["counters"]
 
 
+def memory_of(pid):
+    """Every byte that the process has mapped and can read, file or not."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, \
+            open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        for line in maps:
+            span, rights = line.split()[:2]
+            if "r" not in rights or "[v" in line:
+                continue
+            start, end = (int(word, 16) for word in span.split("-"))
+            if end - start > 1 << 32:
+                raise lib.Skip("a sanitizer's shadow is too much to read")
+            with contextlib.suppress(OSError, ValueError, OverflowError):
+                mem.seek(start)
+                yield mem.read(end - start)
+
+
 def popen_spawn(daemon, *arguments, cwd):
     return daemon.user.popen(daemon.command("spawn", "--engine", "native", *arguments), cwd=cwd,
                              stdin=-1, stdout=-1, stderr=-1)

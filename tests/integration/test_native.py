@@ -8,7 +8,8 @@ import time
 
 import lib
 from lib import User, case, contains, equal, lacks, project, status_is, succeeds, wait_for
-from templates import hurried, parent_of, rebuilds, reuses, spawn_in_template, templates
+from templates import (hurried, memory_of, parent_of, rebuilds, reuses, spawn_in_template,
+                       templates)
 
 MODES = ("system", "user", "root")
 SHIM = os.path.join(lib.BUILD, "tests/integration/libold_kernel.so")
@@ -284,22 +285,6 @@ def every_mount_is_the_policys(daemon):
                  "/dev/random", "/dev/urandom", "/dev/tty")):
             raise AssertionError(f"writable: {line}")
     lacks(succeeds(daemon.sh("ls -A /dev/.fsbox-stage 2>&-; true", cwd=place)), "mask")
-
-
-def memory_of(pid):
-    """Every byte that the process has mapped and can read, file or not."""
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, \
-            open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
-        for line in maps:
-            span, rights = line.split()[:2]
-            if "r" not in rights or "[v" in line:
-                continue
-            start, end = (int(word, 16) for word in span.split("-"))
-            if end - start > 1 << 32:
-                raise lib.Skip("a sanitizer's shadow is too much to read")
-            with contextlib.suppress(OSError, ValueError, OverflowError):
-                mem.seek(start)
-                yield mem.read(end - start)
 
 
 @case("system")
