@@ -96,9 +96,9 @@ class Server:
             while True:
                 connection, _ = self.listener.accept()
                 self.visits += 1
-                connection.sendall(self.greeting)
-                connection.shutdown(socket.SHUT_WR)  # an end, before the reset for what was not read
-                connection.close()
+                with connection, contextlib.suppress(OSError):  # one that left is no reason to serve nobody else
+                    connection.sendall(self.greeting)
+                    connection.shutdown(socket.SHUT_WR)  # an end, before the reset for what was not read
 
     def received(self):
         self.datagrams.setblocking(False)
