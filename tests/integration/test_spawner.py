@@ -104,7 +104,7 @@ def R13_time_limits():
                 equal(fsboxd.ask(f"{engine}wall=300 sleep 60"), "ended timeout 0 0\n", mode)
                 equal(fsboxd.ask(f"{engine}wall=300 exec 2>/dev/null; trap : TERM; while :; do sleep 60; done"),
                       "ended timeout 0 0\n", mode)
-                if time.monotonic() - start > 8:
+                if time.monotonic() - start > 20:
                     raise AssertionError(f"{mode}: it took {time.monotonic() - start} s")
             equal(lib.processes("sleep"), {}, "left over")
 
@@ -155,13 +155,15 @@ def the_leader_killed_changes_nothing():
 def jobs_go_on_when_fsboxd_ends():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         with spawner("system") as fsboxd:
-            client = fsboxd.start_asking("sleep 2")
-            wait_for(lambda: lib.processes("sleep"), 10, "the command")
+            client = fsboxd.start_asking("sleep 600")
+            command = wait_for(lambda: lib.processes("sleep"), 10, "the command")
             fsboxd.process.send_signal(number)
             equal(fsboxd.process.wait(10), -number if number == signal.SIGKILL else 0)
             time.sleep(0.3)
-            equal(len(lib.processes("sleep")), 1, "jobs")
+            equal(lib.processes("sleep"), command, "jobs")
             equal(os.path.exists(fsboxd.socket), number == signal.SIGKILL, "socket")
+            for pid in command:
+                os.kill(pid, signal.SIGTERM)
             fsboxd.answer_of(client)
             wait_for(lambda: not lib.processes("sleep"), 10, "the end of the job")
 
@@ -273,8 +275,9 @@ def R6_confined_peers_are_refused_and_told_why():
         uid = fsboxd.user.uid
         for admitted in (False, True):
             fsboxd.write_config(f"admit-confined-uid = {uid}\n" if admitted else None)
+            read = fsboxd.logged().count("read again")
             fsboxd.process.send_signal(signal.SIGHUP)
-            time.sleep(0.3)
+            wait_for(lambda r=read: fsboxd.logged().count("read again") > r, 5, "the new configuration")
             for name, before in confined.items():
                 if name in ("mount-namespace", "pid-namespace"):
                     before = [*before, "setpriv", f"--reuid={uid}", f"--regid={uid}",
@@ -366,9 +369,12 @@ def idle_means_asleep():
             with open(f"/proc/{fsboxd.process.pid}/status", encoding="ascii") as file:
                 return [line for line in file if "ctxt_switches" in line]
 
-        before = switches()
-        time.sleep(3)
-        equal(switches(), before, "wake-ups")
+        for turn in range(4):  # what the jobs left to do may take a slow machine longer than a second
+            before = switches()
+            time.sleep(3)
+            if switches() == before:
+                break
+            equal(turn < 3, True, f"wake-ups: {before} became {switches()}")
         with open(f"/proc/{fsboxd.process.pid}/smaps_rollup", encoding="ascii") as file:
             print("#", *[line.strip() for line in file if line.startswith("Pss:")])
 
