@@ -113,11 +113,16 @@ static bool is_deny(const struct builder *builder, const struct path_tree_entry 
 	return sysmounts(&mount_count)[entry->item - builder->rules->count].access == ACCESS_DENY;
 }
 
+/* A deny that makes nothing where nothing is does not either when that comes to be so. */
+static bool is_let_go(const struct rule *rule)
+{
+	return rule->absent != ABSENT_DEFAULT && rule->absent != ABSENT_PLACEHOLDER;
+}
+
 /* An absent deny that is to be no more than watched or reported: nothing will be mounted there. */
 static bool is_only_watched(const struct builder *builder, const struct rule *rule)
 {
-	return is_absent(builder, rule) && rule->access == ACCESS_DENY &&
-	       rule->absent != ABSENT_DEFAULT && rule->absent != ABSENT_PLACEHOLDER;
+	return is_absent(builder, rule) && rule->access == ACCESS_DENY && is_let_go(rule);
 }
 
 /* Whether ENTRY hides what is there by a mask. */
@@ -312,6 +317,8 @@ static int build_deny(struct builder *builder, uint32_t index, struct error *err
 		flags = PLAN_NODE_LINK;
 	} else if (is_file(builder, rule)) {
 		kind = PLAN_MASK_FILE;
+		if (hardened(builder, PLAN_HARDEN_ABSENT) && is_let_go(rule))
+			flags = PLAN_LET_GO;
 	}
 	return add_op(builder, kind, flags, rule->path, NULL, (int32_t)index, err);
 }

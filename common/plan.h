@@ -67,7 +67,10 @@ enum plan_op_flags {
 	PLAN_ENTRIES =
 		1
 		<< 8, /* PLAN_NOTICE: path is a directory that stays; new entries of it are meant */
-	PLAN_FLAGS_ALL = (1 << 9) - 1,
+	PLAN_LET_GO =
+		1
+		<< 9, /* PLAN_MASK_FILE: when the user takes the file away nothing takes its place */
+	PLAN_FLAGS_ALL = (1 << 10) - 1,
 };
 
 /*

@@ -102,7 +102,7 @@ static uint32_t allowed_flags(enum plan_op_kind kind)
 	case PLAN_MASK_DIR:
 		return PLAN_PLACEHOLDER | PLAN_WATCH;
 	case PLAN_MASK_FILE:
-		return PLAN_NODE_LINK;
+		return PLAN_NODE_LINK | PLAN_LET_GO;
 	case PLAN_MASK_TREE:
 		return PLAN_PLACEHOLDER;
 	case PLAN_SYS:

@@ -355,6 +355,10 @@ static int add_settled(struct settler *settler, const struct claim *claim, struc
 				     "not denied: it is absent, and what is made there later is "
 				     "not held");
 	}
+	/* Of what is there it says what happens should it go; the usual needs no word. */
+	if (copy.access == ACCESS_DENY && copy.type != NODE_ABSENT &&
+	    absent_mode_of(settler, claim) != ABSENT_PLACEHOLDER)
+		copy.absent = absent_mode_of(settler, claim);
 	/* Consumed either way. */
 	if (r == 0)
 		r = rule_list_add_take(&settler->settled, &copy, err);

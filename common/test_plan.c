@@ -71,6 +71,11 @@ static void grants_and_masks_by_depth(void **state)
 	expect("rw:/p ro:/q deny:/p/.env=file deny:/p/d deny:/p/s=sock deny:/nowhere",
 	       "bind /p\nbind /q ro\nmask-file /p/.env\nmask-dir /p/d\nmask-file /p/s\n");
 	expect("rw:/f=file deny:/f/x=absent!ignore", "bind /f file\n");
+	/* Nothing takes the place of a file that goes where nothing would be made for an absent one. */
+	expect("rw:/p deny:/p/a=file!watch deny:/p/b=file!placeholder deny:/p/c!ignore "
+	       "deny:/p/d=file!report",
+	       "bind /p\nmask-file /p/a let-go\nmask-file /p/b\nmask-dir /p/c\n"
+	       "mask-file /p/d let-go\n");
 	expect("rw:/p deny:/p/a deny:/p/a/b", "bind /p\nmask-dir /p/a\n");
 	expect("deny:/p/a ro:/p/a/b", "bind /p/a/b ro\n");
 	expect("rw:/p deny:/p/a ro:/p/a/b deny:/p/a/b/c",

@@ -355,6 +355,10 @@ static void entries_alone(struct plan *plan)
 {
 	append(plan, PLAN_NOTICE, PLAN_ENTRIES, "/p/x", NULL);
 }
+static void let_go_of_a_directory(struct plan *plan)
+{
+	append(plan, PLAN_MASK_DIR, PLAN_LET_GO, "/p/x", NULL);
+}
 static void notice_for_mask(struct plan *plan)
 {
 	find(plan, PLAN_MASK_DIR, "/srv/secret")->kind = PLAN_NOTICE;
@@ -451,6 +455,7 @@ static void R11_nothing_can_be_switched_off(void **state)
 	tamper("rw:/p ro:/r", quarantine_read_only, "no tree of the host's that a job may write");
 	tamper("rw:/p ro:/r", quarantine_nothing, "no tree of the host's that a job may write");
 	tamper("rw:/p", entries_alone, "flags that do not belong together");
+	tamper("rw:/p", let_go_of_a_directory, "flags that do not belong to it");
 	tamper("rw:/srv deny:/srv/secret ro:/srv/tools", notice_for_mask,
 	       "'/srv/secret' must be denied on this host");
 	tamper("rw:/p", root_as_link, "it is no link in a tree that is shown");

@@ -301,7 +301,10 @@ static void modes_of_absent_denies(void **state)
 	assert_int_equal(mode_of("rw:/p deny:/p/gone=absent", ABSENT_DEFAULT), ABSENT_PLACEHOLDER);
 	assert_int_equal(mode_of("rw:/p deny:/p/gone=absent", ABSENT_WATCH), ABSENT_WATCH);
 	assert_int_equal(mode_of("rw:/p deny:/p/gone=absent!ignore", ABSENT_WATCH), ABSENT_IGNORE);
-	assert_int_equal(mode_of("rw:/p deny:/p/gone", ABSENT_WATCH), ABSENT_DEFAULT);
+	/* Of one that is there: what happens when it goes. */
+	assert_int_equal(mode_of("rw:/p deny:/p/gone", ABSENT_DEFAULT), ABSENT_DEFAULT);
+	assert_int_equal(mode_of("rw:/p deny:/p/gone", ABSENT_WATCH), ABSENT_WATCH);
+	assert_int_equal(mode_of("rw:/p mandatory/deny:/p/gone", ABSENT_WATCH), ABSENT_DEFAULT);
 	assert_int_equal(mode_of("rw:/p mandatory/deny:/p/gone=absent!ignore", ABSENT_IGNORE),
 			 ABSENT_PLACEHOLDER);
 	assert_int_equal(mode_of("rw:/p mandatory/deny:/p/gone=absent!watch", ABSENT_IGNORE),

@@ -127,9 +127,9 @@ struct policy policy_of(const char *text)
 
 void plan_text(const struct plan *plan, bool rules_only, struct buf *out)
 {
-	static const char *const flags[] = { "ro",      "placeholder", "watch",
-					     "private", "file",        "system",
-					     "link",    "quarantine",  "entries" };
+	static const char *const flags[] = { "ro",      "placeholder", "watch", "private",
+					     "file",    "system",      "link",  "quarantine",
+					     "entries", "let-go" };
 
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct plan_op *op = &plan->ops[i];

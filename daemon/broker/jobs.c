@@ -241,6 +241,7 @@ static void on_report(struct job *job, const struct report_message *report, int 
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 	case REPORT_GUARD_HOLDS:
+	case REPORT_MASK_GONE:
 	case REPORT_KIND_COUNT:
 		break; /* for fsboxd */
 	}

@@ -105,7 +105,7 @@ static int fill_flags(uint32_t flags, struct string_list *ret_names, struct erro
 		{ PLAN_WATCH, "watch" },         { PLAN_PRIVATE_SOURCE, "private" },
 		{ PLAN_NODE_FILE, "file" },      { PLAN_SYSTEM, "system" },
 		{ PLAN_NODE_LINK, "link" },      { PLAN_QUARANTINE, "quarantine" },
-		{ PLAN_ENTRIES, "entries" },
+		{ PLAN_ENTRIES, "entries" },     { PLAN_LET_GO, "let-go" },
 	};
 	int r = 0;
 

@@ -433,7 +433,9 @@ static void mount_gone(uint64_t id, void *arg)
 	struct guard_state *state = arg;
 
 	for (struct guarded_job *job = state->jobs; job; job = job->next)
-		if (guardmounts_may_be(&job->ns, id))
+		/* What was put back is newer than all that was counted, until it is counted. */
+		if (guardmounts_may_be(&job->ns, id) ||
+		    ((job->repairing || job->patched) && id > job->ns.last))
 			guard_mark(job);
 }
 

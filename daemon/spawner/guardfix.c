@@ -206,7 +206,7 @@ enum guardfix_result guardfix_point(const struct guard_point *point, int masks_f
 
 		/* What this user cannot reach his job cannot either. */
 		if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
-			return try > 0 ? GUARDFIX_REPAIRED : GUARDFIX_ABSENT;
+			return try > 0 ? GUARDFIX_WENT : GUARDFIX_ABSENT;
 		if (fd < 0)
 			return lost(point, errno, "look at", err);
 		if (leads_away(point, fd))

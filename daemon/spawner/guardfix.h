@@ -19,6 +19,7 @@ enum guardfix_result {
 	GUARDFIX_HELD,     /* hidden, or not writable, as it should be */
 	GUARDFIX_ABSENT,   /* nothing is there */
 	GUARDFIX_REPAIRED, /* it was open, and is not any more */
+	GUARDFIX_WENT,     /* it was open for a moment, and nothing is there now */
 	GUARDFIX_LOST,     /* it is open, and cannot be closed: err says why */
 };
 

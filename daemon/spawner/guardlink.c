@@ -24,6 +24,7 @@
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/nsfd.h"
 #include "daemon/spawner/spawner.h"
+#include "daemon/spawner/standin.h"
 #include "daemon/spawner/stray.h"
 #include "daemon/spawner/template.h"
 #include "proto/wire/guardop.h"
@@ -198,6 +199,11 @@ static void on_message(const struct report_message *report, void *arg)
 		job = job_meant(link, report->u.guard.job);
 		if (job)
 			guardtell(job, (enum report_kind)report->kind, &report->u.guard);
+		return;
+	case REPORT_MASK_GONE:
+		job = job_meant(link, report->u.guard.job);
+		if (job)
+			standin_begin(job, report->u.guard.path);
 		return;
 	case REPORT_GUARD_WATCHES:
 		plan_is_watched(link, report->u.number);

@@ -76,6 +76,16 @@ static bool is_exposed(enum guard_point_kind kind, const struct plan_op *around)
 	return kind != GUARD_POINT_READ_ONLY || !(around->flags & PLAN_READ_ONLY);
 }
 
+/* What the user had there, or a placeholder; for which nothing was said against one. */
+static bool wants_stand_in(enum guard_point_kind kind, const struct plan_op *op,
+			   const struct plan_op *around)
+{
+	if (kind != GUARD_POINT_MASK || around->flags & PLAN_READ_ONLY ||
+	    op->flags & (PLAN_WATCH | PLAN_NODE_LINK | PLAN_LET_GO))
+		return false;
+	return op->kind == PLAN_MASK_FILE || op->flags & PLAN_PLACEHOLDER;
+}
+
 static int index_mounts(const struct plan *plan, struct path_tree *ret_tree, struct error *err)
 {
 	int r = path_tree_init(ret_tree, plan->count, err);
@@ -105,6 +115,7 @@ static bool take_point(const struct plan *plan, const struct path_tree *tree, si
 		.kind = kind,
 		.op = &plan->ops[index],
 		.root = strcmp(around->path, "/") == 0 ? 0 : strlen(around->path),
+		.stand_in = wants_stand_in(kind, &plan->ops[index], around),
 	};
 	return true;
 }

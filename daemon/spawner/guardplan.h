@@ -27,11 +27,14 @@ enum guard_point_kind {
 /*
  * @op    borrowed from the plan
  * @root  bytes of its path that are the bind it is seen through: names above are not the host's
+ * @stand_in  GUARD_POINT_MASK: the job could make it when it is gone, so something empty takes its place
+ *        (daemon/spawner/standin.h)
  */
 struct guard_point {
 	enum guard_point_kind kind;
 	const struct plan_op *op;
 	size_t root;
+	bool stand_in;
 };
 
 /*

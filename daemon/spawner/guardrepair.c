@@ -84,7 +84,8 @@ static void look_into(const struct guarded_job *job, int masks_fd, int pipe_fd)
 		if (points->points[i].kind == GUARD_POINT_NOTICE)
 			continue;
 		result = guardfix_point(&points->points[i], masks_fd, &changed_ns, NULL);
-		if (result == GUARDFIX_REPAIRED || result == GUARDFIX_LOST)
+		if (result != GUARDFIX_HELD &&
+		    (result != GUARDFIX_ABSENT || points->points[i].stand_in))
 			say(pipe_fd, job, i, result, changed_ns);
 	}
 	say(pipe_fd, job, POINT_END, GUARDFIX_HELD, 0);
@@ -134,11 +135,16 @@ static void take_finding(struct repair *repair, const struct finding *finding)
 	}
 	if (finding->point >= job->plan->points.count || job->killed)
 		return;
+	if (finding->result == GUARDFIX_ABSENT || finding->result == GUARDFIX_WENT)
+		guard_gone_found(job, (size_t)finding->point);
+	if (finding->result == GUARDFIX_ABSENT)
+		return;
 	path = job->plan->points.points[finding->point].op->path;
 	if (lost || job->flags & GUARD_KILL_UNMASKED) {
 		guard_tell_path(job, REPORT_MASK_LOST, path, 0);
 		guard_kill(job);
 	} else {
+		job->patched = true;
 		guard_tell_path(job, REPORT_MASK_REPAIRED, path, exposure_us(job, as, finding));
 	}
 }
@@ -155,13 +161,14 @@ static void settle_job(struct repair *repair, const struct repair_job *as)
 		guard_kill(job);
 		return;
 	}
+	guard_gone_settle(job);
 	if (job->handed)
 		guard_tell_number(job->state, REPORT_GUARD_HOLDS, job->id);
 	job->handed = false;
 	job->verified_ns = repair->begun_ns;
 	guardmounts_recount(job->ns_fd, &job->ns);
 	/* Only one at which nothing was found shows how many there must be. */
-	if (job->dirty_ns == 0 && job->plan->mounts == 0)
+	if (job->dirty_ns == 0 && job->gone_count == 0 && job->plan->mounts == 0)
 		job->plan->mounts = job->ns.count;
 }
 

@@ -4,8 +4,8 @@
 
 /*
  * What the parts of a guard share: guard.c (orders, jobs, reports), guardnames.c (directories, names that
- * appear), guardscan.c (repositories made inside), guardrepair.c (children that look and repair). Private
- * to them.
+ * appear), guardscan.c (repositories made inside), guardgone.c (objects taken away), guardrepair.c
+ * (children that look and repair). Private to them.
  */
 
 #include <stdbool.h>
@@ -31,6 +31,14 @@ struct guard_state;
 
 /* How often jobs are looked at whose directories cannot all be watched. */
 #define GUARD_RESCAN_MS 1000
+
+/*
+ * For so long a denied object must be gone before something takes its place: who replaces a file by removing it
+ * first needs less. So many of a job are followed at once, and as often is told what stays gone.
+ */
+#define GUARD_GONE_MS 100
+#define GUARD_GONE_MOST 16
+#define GUARD_GONE_AGAIN_MS 2000
 
 /* Reports that wait for fsboxd to read. */
 #define GUARD_QUEUE 512
@@ -68,10 +76,12 @@ struct guarded_plan {
  * @dirty_ns     CLOCK_REALTIME since when it is to be looked at; 0: it is not
  * @begun_ns     CLOCK_REALTIME_COARSE, before its command ran
  * @verified_ns  it was whole then
- * @repairing    a child is at it
+ * @repairing    a child is at it; @patched: something was put back once
  * @told         names of its plan that were told, by point
  * @killed       we did
  * @handed       by fsboxd, which wants to know when it was looked at
+ * @gone         points at which nothing is, and should be: since when, and when that is told (again); seen by
+ *               the present look
  */
 struct guarded_job {
 	struct guard_state *state;
@@ -88,8 +98,15 @@ struct guarded_job {
 	uint64_t begun_ns;
 	uint64_t verified_ns;
 	bool repairing;
+	bool patched;
 	bool killed;
 	bool handed;
+	struct guard_gone {
+		size_t point;
+		uint64_t tell_ns;
+		bool seen;
+	} gone[GUARD_GONE_MOST];
+	size_t gone_count;
 	uint8_t *told;
 	struct guarded_job *next; /* guard_state.jobs */
 };
@@ -113,6 +130,7 @@ struct guard_state {
 	struct loop_source end_source;
 	int end_fd;
 	struct loop_timer rescan;
+	struct loop_timer gone;
 	struct guarded_plan *plans;
 	struct guarded_job *jobs;
 	struct guard_report *first_report;
@@ -167,6 +185,14 @@ void guard_look_last(struct guard_state *state, struct guarded_job *job);
  * have names under watch. A look of bounded depth that takes a small part of the time that the job took.
  */
 void guard_scan_last(struct guarded_job *job);
+
+/* ---- guardgone.c ---------------------------------------------------------------------- */
+
+/* The look at JOB that is under way found nothing at POINT, where something should be. */
+void guard_gone_found(struct guarded_job *job, size_t point);
+
+/* That look is over: what is gone for long enough is told, the rest looked at again. */
+void guard_gone_settle(struct guarded_job *job);
 
 /* ---- guardrepair.c -------------------------------------------------------------------- */
 

@@ -22,6 +22,7 @@
 #include "daemon/spawner/placing.h"
 #include "daemon/spawner/opgrant.h"
 #include "daemon/spawner/spawner.h"
+#include "daemon/spawner/standin.h"
 #include "daemon/spawner/sweep.h"
 #include "daemon/spawner/template.h"
 #include "daemon/spawner/unshared.h"
@@ -76,6 +77,7 @@ static void job_free(struct job *job)
 	template_leave(job);
 	jobnet_deinit(job);
 	guardlink_end(job);
+	standin_drop(job);
 	adopt_release(job);
 	if (job->peer_pidfd >= 0)
 		(void)close(job->peer_pidfd);
@@ -496,7 +498,9 @@ void job_finish(struct job *job)
 	struct spawner *spawner = job->spawner;
 	uid_t uid = job->identity.uid;
 
-	if (job->started && guardlink_wait(job)) {
+	bool waits = job->started && guardlink_wait(job);
+
+	if (waits || standin_wait(job)) {
 		job->ended = true;
 		return;
 	}
@@ -524,6 +528,12 @@ void job_guarded(struct job *job)
 		job_finish(job);
 	else if (job->exited && !ledger_has_job(job->spawner->ledger, job->id))
 		job_tell_end(job);
+}
+
+void job_standin_over(struct job *job)
+{
+	if (job->ended && !job->guarded.waiting)
+		job_finish(job);
 }
 
 void job_fail(struct job *job, enum error_kind kind, const char *stage, const char *format, ...)

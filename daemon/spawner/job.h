@@ -36,6 +36,7 @@ struct brokerlink;
 struct conn;
 struct plan;
 struct spawner;
+struct standin;
 struct template;
 
 /*
@@ -62,7 +63,8 @@ struct template;
  * @leader_is_pid1  native, but in user mode
  * @net           what fsbox-egress serves it
  * @guarded      native: what its guard has to do with it
- * @ended        over but for what its guard has to say
+ * @ended        over but for what its guard has to say, or @standin
+ * @standin      what is being made in place of a denied object that is gone; or NULL
  * @waits         for a sweep, before it begins; @held: a report of its builder's that waits for one
  * @resumes       will go on now that the sweep is through (placing.c)
  * @file_fd       what a successor of fsboxd must know, from its start to its end (adopt.h); else -1
@@ -124,6 +126,7 @@ struct job {
 	struct recorder_wait audit;
 	bool leader_is_pid1;
 	struct guard_share guarded;
+	struct standin *standin;
 	bool ended;
 	bool stale;
 	bool zygote;
@@ -172,6 +175,9 @@ void job_restart(struct job *job);
 
 /* Its guard has said all that there is to say. */
 void job_guarded(struct job *job);
+
+/* What was being made for it is made, or is not. */
+void job_standin_over(struct job *job);
 
 /*
  * The plan of a provisional JOB is right. Until then nothing is made for its sake: it enters a template that

@@ -250,6 +250,7 @@ static bool may_report(const struct job *job, enum report_kind kind)
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 	case REPORT_GUARD_HOLDS:
+	case REPORT_MASK_GONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}
@@ -300,6 +301,7 @@ static void take_report(struct job *job, const struct report_message *report)
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 	case REPORT_GUARD_HOLDS:
+	case REPORT_MASK_GONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}

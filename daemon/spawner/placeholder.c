@@ -17,6 +17,7 @@
 
 #include "common/limits.h"
 #include "common/scope.h"
+#include "daemon/spawner/placeholderfile.h"
 #include "daemon/spawner/quote.h"
 
 #ifndef AT_HANDLE_FID
@@ -438,7 +439,7 @@ static int open_parent(const struct report_placeholder *placeholder, int *ret_fd
 }
 
 /*
- * Whether the directory at FD is the one that PLACEHOLDER says we made, or were about to. One that was about
+ * Whether what is at FD is the one that PLACEHOLDER says we made, or were about to. One that was about
  * to be made was made within its maker's life, or never: what this user makes later is his own.
  */
 static bool is_ours(const struct placeholder *placeholder, int fd)
@@ -453,9 +454,16 @@ static bool is_ours(const struct placeholder *placeholder, int fd)
 		return true;
 	return placeholder->since_sec != 0 &&
 	       statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx) == 0 &&
-	       looks_made_by_us(&stx) &&
+	       (looks_made_by_us(&stx) || placeholder_file_looks_ours(&stx)) &&
 	       born_since(&stx, placeholder->since_sec, placeholder->since_nsec) &&
 	       stx.stx_btime.tv_sec <= until;
+}
+
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 int placeholder_remove(const struct placeholder *placeholder, struct error *err)
@@ -477,6 +485,12 @@ int placeholder_remove(const struct placeholder *placeholder, struct error *err)
 							: remove_later(err, errno, path);
 	if (!is_ours(placeholder, fd))
 		return PLACEHOLDER_LEFT;
+	if (is_file(fd)) {
+		struct node_identity node;
+
+		r = node_identity_read(fd, &node, err);
+		return r < 0 ? r : placeholder_file_remove(parent_fd, slash + 1, &node, err);
+	}
 	/* The worst that a race can do here: another empty directory of this very user's goes. */
 	if (unlinkat(parent_fd, slash + 1, AT_REMOVEDIR) == 0)
 		return PLACEHOLDER_REMOVED;

@@ -4,7 +4,7 @@
 
 /*
  * Empty directories made on the host so that an absent denied path has something to mount on, and
- * their removal. Both run as the peer, in children of fsboxd: fsboxd itself never walks these paths.
+ * their removal (also of files: placeholderfile.h). Both run as the peer, in children of fsboxd: fsboxd itself never walks these paths.
  *
  * One is removed only if it is still the very object that was made, still empty, never recursively.
  */

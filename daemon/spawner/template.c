@@ -280,6 +280,7 @@ static void on_message(const struct report_message *report, void *arg)
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 	case REPORT_GUARD_HOLDS:
+	case REPORT_MASK_GONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}

@@ -37,8 +37,8 @@ static void assert_points(struct plan *plan, const char *expected)
 	assert_int_equal(guard_points_needed(plan, &needed, NULL), 0);
 	assert_int_equal(needed, points.count > 0);
 	for (size_t i = 0; i < points.count; i++)
-		(void)buf_printf(&text, "%c%s ", letters[points.points[i].kind],
-				 points.points[i].op->path);
+		(void)buf_printf(&text, "%c%s%s ", letters[points.points[i].kind],
+				 points.points[i].stand_in ? "+" : "", points.points[i].op->path);
 	for (size_t i = 0; i < points.dir_count; i++) {
 		const struct guard_dir *dir = &points.dirs[i];
 
@@ -69,7 +69,27 @@ static void R27_masks_in_trees_of_the_host_are_guarded(void **state)
 	add(&plan, PLAN_MASK_DIR, PLAN_PLACEHOLDER, "/w/c");
 	add(&plan, PLAN_MASK_DIR, PLAN_WATCH, "/usr/x");
 	add(&plan, PLAN_MASK_TREE, 0, "/w/t");
-	assert_points(&plan, "m/w/a/b m/w/c m/usr/x m/w/t /usr:x /w:a,c,t /w/a:b ");
+	assert_points(&plan, "m+/w/a/b m+/w/c m/usr/x m/w/t /usr:x /w:a,c,t /w/a:b ");
+}
+
+/* Only where the job could make it, a file is what fits, and nobody said otherwise. */
+static void R27_what_goes_is_stood_in_for(void **state)
+{
+	struct plan plan;
+
+	(void)state;
+	begin(&plan);
+	add(&plan, PLAN_BIND, PLAN_READ_ONLY, "/r");
+	add(&plan, PLAN_BIND, 0, "/w");
+	add(&plan, PLAN_MASK_FILE, 0, "/r/file");
+	add(&plan, PLAN_MASK_FILE, 0, "/w/file");
+	add(&plan, PLAN_MASK_FILE, PLAN_LET_GO, "/w/let");
+	add(&plan, PLAN_MASK_FILE, PLAN_NODE_LINK, "/w/link");
+	add(&plan, PLAN_MASK_DIR, 0, "/w/dir");
+	add(&plan, PLAN_MASK_DIR, PLAN_PLACEHOLDER, "/w/absent");
+	add(&plan, PLAN_MASK_DIR, PLAN_WATCH, "/w/watched");
+	assert_points(&plan, "m/r/file m+/w/file m/w/let m/w/link m/w/dir m+/w/absent m/w/watched "
+			     "/r:file /w:absent,dir,file,let,link,watched ");
 }
 
 static void R27_read_only_leaves_in_writable_trees_are_guarded(void **state)
@@ -111,7 +131,7 @@ static void with_the_root_bound_every_component_counts(void **state)
 	begin(&plan);
 	add(&plan, PLAN_BIND, 0, "/");
 	add(&plan, PLAN_MASK_FILE, 0, "/etc/secret");
-	assert_points(&plan, "m/etc/secret /:etc /etc:secret ");
+	assert_points(&plan, "m+/etc/secret /:etc /etc:secret ");
 }
 
 static void R28_notices_and_entries(void **state)
@@ -154,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(R27_masks_in_trees_of_the_host_are_guarded),
+		cmocka_unit_test(R27_what_goes_is_stood_in_for),
 		cmocka_unit_test(R27_read_only_leaves_in_writable_trees_are_guarded),
 		cmocka_unit_test(what_stands_on_our_own_entries_needs_no_guard),
 		cmocka_unit_test(with_the_root_bound_every_component_counts),

@@ -63,6 +63,7 @@ static int announce(enum report_kind kind, const struct report_placeholder *what
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 	case REPORT_GUARD_HOLDS:
+	case REPORT_MASK_GONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}

@@ -108,6 +108,7 @@ size_t report_message_size(enum report_kind kind)
 		return SIZE_WITH(report_message, exited);
 	case REPORT_MASK_REPAIRED:
 	case REPORT_MASK_LOST:
+	case REPORT_MASK_GONE:
 	case REPORT_NAME_APPEARED:
 		return SIZE_WITH(report_message, guard);
 	case REPORT_GUARD_WATCHES:
@@ -148,12 +149,11 @@ static int range_check(uint64_t value, uint64_t min, uint64_t max, const char *w
 
 static int guard_check(const struct report_guard *guard, bool appeared, struct error *err)
 {
-	uint64_t action_max = appeared ? GUARD_KILLED : 0;
 	int r = range_check(guard->job, 1, UINT64_MAX, "job", err);
 
 	if (r == 0)
-		r = range_check(guard->action, appeared ? GUARD_REPORTED : 0, action_max,
-				"guard action", err);
+		r = range_check(guard->action, appeared ? GUARD_REPORTED : 0,
+				appeared ? GUARD_KILLED : 0, "guard action", err);
 	if (r == 0)
 		r = range_check(guard->reserved, 0, 0, "reserved", err);
 	if (r == 0)
@@ -475,6 +475,7 @@ int report_message_check(const struct report_message *message, size_t size, stru
 		return exit_record_check(&message->u.exited, err);
 	case REPORT_MASK_REPAIRED:
 	case REPORT_MASK_LOST:
+	case REPORT_MASK_GONE:
 	case REPORT_NAME_APPEARED:
 		return guard_check(&message->u.guard, message->kind == REPORT_NAME_APPEARED, err);
 	case REPORT_GUARD_WATCHES:

@@ -336,7 +336,7 @@ enum guard_action {
 const char *guard_action_name(enum guard_action action); /* "reported" ... */
 
 /*
- * What a guard tells (REPORT_MASK_*, REPORT_NAME_APPEARED), and the broker hears of it.
+ * What a guard tells (REPORT_MASK_*, REPORT_NAME_APPEARED); of all but REPORT_MASK_GONE the broker hears.
  *
  * @exposure_us  REPORT_MASK_REPAIRED: for how long it was open at most; else 0
  * @action       REPORT_NAME_APPEARED: enum guard_action, else 0
@@ -438,6 +438,7 @@ enum report_kind {
 	REPORT_GUARD_WATCHES, /* guard: it is ready for jobs with this plan */
 	REPORT_GUARD_DONE,    /* guard: nothing more comes about this job, which is over */
 	REPORT_GUARD_HOLDS, /* guard: all masks of this job, which fsboxd handed to it, are in place */
+	REPORT_MASK_GONE, /* guard: nothing is there any more, so that job could make it */
 	REPORT_KIND_COUNT,
 };
 

@@ -74,7 +74,8 @@ static struct report_message report_good(enum report_kind kind)
 		message.u.failure.kind = ERR_SETUP_FAILED;
 	if (kind == REPORT_EXITED)
 		message.u.exited.reason = EXIT_LOST;
-	if (kind >= REPORT_MASK_REPAIRED && kind <= REPORT_NAME_APPEARED) {
+	if ((kind >= REPORT_MASK_REPAIRED && kind <= REPORT_NAME_APPEARED) ||
+	    kind == REPORT_MASK_GONE) {
 		message.u.guard.job = 1;
 		message.u.guard.path[0] = '/';
 	}

@@ -289,6 +289,7 @@ static void note(struct run *run, struct run_side *side, const struct report_mes
 	case REPORT_GUARD_WATCHES:
 	case REPORT_GUARD_DONE:
 	case REPORT_GUARD_HOLDS:
+	case REPORT_MASK_GONE:
 	case REPORT_KIND_COUNT:
 		break;
 	}

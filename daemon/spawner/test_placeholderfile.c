@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spawner/placeholderfile.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/scope.h"
+#include "tests/test.h"
+
+/* A directory to work in, what was announced, and what somebody does at the moment of the intent. */
+struct scene {
+	char dir[64];
+	char path[96];
+	int dir_fd;
+	enum report_kind said[8];
+	size_t said_count;
+	struct report_placeholder last;
+	bool make_it_meanwhile;
+	bool refuse;
+};
+
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	(void)snprintf(scene->dir, sizeof(scene->dir), "/tmp/fsbox-test-XXXXXX");
+	assert_non_null(mkdtemp(scene->dir));
+	(void)snprintf(scene->path, sizeof(scene->path), "%s/x", scene->dir);
+	scene->dir_fd = open(scene->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+
+	(void)unlinkat(scene->dir_fd, "x", 0);
+	(void)unlinkat(scene->dir_fd, "y", 0);
+	(void)close(scene->dir_fd);
+	assert_int_equal(rmdir(scene->dir), 0); /* nothing but these was there */
+	free(scene);
+	return 0;
+}
+
+static void put(const struct scene *scene, const char *name, const char *text)
+{
+	AUTO(auto_close) int fd = openat(scene->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static int announce(enum report_kind kind, const struct report_placeholder *what, void *arg,
+		    struct error *err)
+{
+	struct scene *scene = arg;
+
+	scene->said[scene->said_count++] = kind;
+	scene->last = *what;
+	if (kind == REPORT_PLACEHOLDER_INTENT && scene->refuse)
+		return error_set(err, ERR_UNREACHABLE, 0, "no");
+	if (kind == REPORT_PLACEHOLDER_INTENT && scene->make_it_meanwhile)
+		put(scene, "x", "theirs");
+	return 0;
+}
+
+static int make(struct scene *scene)
+{
+	struct error err = ERROR_INIT;
+
+	return placeholder_file_make(scene->path, announce, scene, &err);
+}
+
+/* As fsboxd asks for it. */
+static int remove_it(const struct scene *scene)
+{
+	const struct placeholder placeholder = { .what = scene->last };
+	struct error err = ERROR_INIT;
+
+	return placeholder_remove(&placeholder, &err);
+}
+
+static off_t size_of(const struct scene *scene, const char *name)
+{
+	struct stat st;
+
+	return fstatat(scene->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : st.st_size;
+}
+
+static void R26_it_is_announced_made_and_removed(void **state)
+{
+	struct scene *scene = *state;
+	struct stat st;
+
+	assert_int_equal(make(scene), 1);
+	assert_int_equal(scene->said_count, 2);
+	assert_int_equal(scene->said[0], REPORT_PLACEHOLDER_INTENT);
+	assert_int_equal(scene->said[1], REPORT_PLACEHOLDER_MADE);
+	assert_string_equal(scene->last.path, scene->path);
+	assert_int_equal(stat(scene->path, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_REMOVED);
+	assert_int_equal(size_of(scene, "x"), -1);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_GONE);
+}
+
+static void what_is_there_already_is_left_alone(void **state)
+{
+	struct scene *scene = *state;
+
+	put(scene, "x", "mine");
+	assert_int_equal(make(scene), 1);
+	assert_int_equal(scene->said_count, 0);
+	assert_int_equal(size_of(scene, "x"), 4);
+}
+
+static void who_is_faster_wins(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->make_it_meanwhile = true;
+	assert_int_equal(make(scene), 1);
+	assert_int_equal(scene->said[1], REPORT_PLACEHOLDER_SKIPPED);
+	assert_int_equal(size_of(scene, "x"), 6);
+}
+
+static void nothing_is_made_without_permission(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->refuse = true;
+	assert_true(make(scene) < 0);
+	assert_int_equal(size_of(scene, "x"), -1);
+}
+
+static void without_a_parent_nothing_is_made(void **state)
+{
+	struct scene *scene = *state;
+
+	(void)snprintf(scene->path, sizeof(scene->path), "%s/no/x", scene->dir);
+	assert_int_equal(make(scene), 0);
+	assert_int_equal(scene->said_count, 0);
+}
+
+static void R26_what_its_user_wrote_into_it_stays(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_int_equal(make(scene), 1);
+	put(scene, "x", "mine");
+	assert_int_equal(remove_it(scene), PLACEHOLDER_LEFT);
+	assert_int_equal(size_of(scene, "x"), 4);
+}
+
+static void R26_what_took_its_place_stays(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_int_equal(make(scene), 1);
+	put(scene, "y", "");
+	assert_int_equal(renameat(scene->dir_fd, "y", scene->dir_fd, "x"), 0);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_LEFT);
+	assert_int_equal(size_of(scene, "x"), 0);
+}
+
+static void R26_one_with_a_second_name_stays(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_int_equal(make(scene), 1);
+	assert_int_equal(linkat(scene->dir_fd, "x", scene->dir_fd, "y", 0), 0);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_LEFT);
+	assert_int_equal(size_of(scene, "x"), 0);
+}
+
+/* What he is about to write would be lost with it. */
+static void R26_one_that_somebody_writes_to_is_for_later(void **state)
+{
+	struct scene *scene = *state;
+	int fd = -1;
+
+	assert_int_equal(make(scene), 1);
+	fd = open(scene->path, O_WRONLY | O_CLOEXEC);
+	assert_true(remove_it(scene) < 0);
+	assert_int_equal(size_of(scene, "x"), 0);
+	assert_int_equal(close(fd), 0);
+	fd = open(scene->path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_REMOVED);
+	assert_int_equal(close(fd), 0);
+}
+
+/* fsboxd went down before it heard of it. */
+static void R26_one_that_nobody_told_of_is_known_by_its_marks(void **state)
+{
+	struct scene *scene = *state;
+	struct placeholder placeholder = { .since_sec = 0 };
+	struct statx stx;
+
+	assert_int_equal(make(scene), 1);
+	if (statx(AT_FDCWD, scene->path, 0, STATX_BTIME, &stx) < 0 || !(stx.stx_mask & STATX_BTIME))
+		skip();
+	placeholder.what = scene->last;
+	placeholder.what.node = (struct node_identity){ .ino = 0 };
+	placeholder.since_sec = stx.stx_btime.tv_sec + 1;
+	assert_int_equal(placeholder_remove(&placeholder, NULL), PLACEHOLDER_LEFT);
+	placeholder.since_sec = stx.stx_btime.tv_sec;
+	assert_int_equal(chmod(scene->path, 0644), 0);
+	assert_int_equal(placeholder_remove(&placeholder, NULL), PLACEHOLDER_LEFT);
+	assert_int_equal(chmod(scene->path, 0600), 0);
+	assert_int_equal(placeholder_remove(&placeholder, NULL), PLACEHOLDER_REMOVED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(R26_it_is_announced_made_and_removed),
+		TEST(what_is_there_already_is_left_alone),
+		TEST(who_is_faster_wins),
+		TEST(nothing_is_made_without_permission),
+		TEST(without_a_parent_nothing_is_made),
+		TEST(R26_what_its_user_wrote_into_it_stays),
+		TEST(R26_what_took_its_place_stays),
+		TEST(R26_one_with_a_second_name_stays),
+		TEST(R26_one_that_somebody_writes_to_is_for_later),
+		TEST(R26_one_that_nobody_told_of_is_known_by_its_marks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
