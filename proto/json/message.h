@@ -324,20 +324,6 @@ struct status_params {
 	bool none;
 };
 
-struct status_counters {
-	uint32_t brokers;
-	uint32_t connections;
-	uint32_t jobs;
-	uint32_t jobs_of_uid; /* "jobsOfUid" */
-	uint64_t spawns;
-	uint64_t failures;
-	uint64_t refused_peers; /* "refusedPeers" */
-	uint32_t placeholders;
-	uint32_t stuck;
-	uint64_t zygotes_ready, zygotes_used;      /* "zygotesReady", "zygotesUsed" */
-	uint64_t zygotes_refused, zygotes_expired; /* "zygotesRefused", "zygotesExpired" */
-};
-
 /*
  * @facts        frozen facts about the caller's host: home, XDG_CONFIG_HOME ...
  * @unenforced   promises that this machine cannot hold, one clause each

@@ -220,4 +220,19 @@ struct msg_placeholder_list {
 	size_t capacity;
 };
 
+/* What the daemon has counted since it started. */
+struct status_counters {
+	uint32_t brokers;
+	uint32_t connections;
+	uint32_t jobs;
+	uint32_t jobs_of_uid; /* "jobsOfUid" */
+	uint64_t spawns;
+	uint64_t failures;
+	uint64_t refused_peers; /* "refusedPeers" */
+	uint32_t placeholders;
+	uint32_t stuck;
+	uint64_t zygotes_ready, zygotes_used;      /* "zygotesReady", "zygotesUsed" */
+	uint64_t zygotes_refused, zygotes_expired; /* "zygotesRefused", "zygotesExpired" */
+};
+
 #endif
