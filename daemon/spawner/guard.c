@@ -311,11 +311,15 @@ static int begin_job(struct guarded_job *job, struct error *err)
 static int take_job(struct guard_state *state, const struct guard_order *order, int *fds,
 		    int sender, struct error *err)
 {
-	struct guarded_plan *plan = find_plan(state, order->plan);
-	struct guarded_job *job = NULL;
+	struct guarded_job *job = guard_find_job(state, order->job);
+	struct guarded_plan *plan = NULL;
 	int r = 0;
 
-	if (!plan || guard_find_job(state, order->job))
+	/* A pid 1 that was given up on before it had anything of the client's (zygotejob.h); here is another one. */
+	if (job && order->pid == 0)
+		drop_job(job);
+	plan = find_plan(state, order->plan);
+	if (!plan || (job && order->pid != 0))
 		return error_set(err, ERR_BAD_FRAME, 0, "a job of no plan, or a second time");
 	job = calloc(1, sizeof(*job));
 	if (!job)
