@@ -406,6 +406,8 @@ int broker_list_unenforced(const struct broker *broker, struct string_list *list
 			break;
 		r = string_list_add(list, gap, err);
 	}
+	if (r == 0 && broker->hostconf.zygotes > 0 && broker->config.mode == MODE_USER)
+		r = string_list_add(list, "zygotes are not made in user mode", err);
 	if (r == 0 && broker->refusal.kind != ERR_NONE)
 		r = string_list_add(list, broker->refusal.message, err);
 	return r;

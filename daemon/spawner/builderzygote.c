@@ -139,6 +139,17 @@ static int begin(struct builder *builder, struct waiting *waiting,
 	return builder_enrol(&guard, ret_end_fd, err);
 }
 
+/* It is of no use: no job ends by that, and no role failed. */
+static _Noreturn void fail(const struct builder *builder, const struct error *err)
+{
+	struct report_message message;
+
+	report_begin(&message, REPORT_FAILED);
+	failure_set(&message.u.failure, err, builder->stage);
+	(void)report_write(builder->report_fd, &message, NULL);
+	_exit(0);
+}
+
 _Noreturn void builder_run_zygote(const struct builder_input *input)
 {
 	struct builder builder = BUILDER_INIT(input);
@@ -150,7 +161,7 @@ _Noreturn void builder_run_zygote(const struct builder_input *input)
 	int r = 0;
 
 	if (builder_shut(&builder, &err) < 0 || bear(&builder, &waiting, &err) < 0)
-		builder_fail(&builder, &err);
+		fail(&builder, &err);
 	r = zygote_message_receive(INIT_FD_CHANNEL, &message, fds, &err);
 	if (r == 0) /* the template, or fsboxd, is gone */
 		_exit(0);
@@ -170,5 +181,5 @@ _Noreturn void builder_run_zygote(const struct builder_input *input)
 		complete_setup(&waiting, &message);
 		init_run_born(&waiting.born, &init);
 	}
-	builder_fail(&builder, &err);
+	fail(&builder, &err);
 }

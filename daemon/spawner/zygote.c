@@ -103,7 +103,9 @@ static void on_zygote_report(const struct report_message *report, void *arg)
 
 	if (report->kind != REPORT_BUILT || zygote->ready) {
 		if (report->kind == REPORT_FAILED)
-			log_write(LOG_WARNING, "a zygote of user %u cannot be made: %s: %s",
+			/* That the host changed meanwhile is what its jobs will find, too. */
+			log_write(job_is_stale(&report->u.failure) ? LOG_DEBUG : LOG_WARNING,
+				  "a zygote of user %u cannot be made: %s: %s",
 				  zygote->template->identity.uid, report->u.failure.stage,
 				  quote(report->u.failure.message).text);
 		/* It ends, or pretends to be another: it is dropped by who reads. */

@@ -82,8 +82,9 @@ def measure(report, mode, commands):
         steps += [("growth", spawns.measure_growth, "", []), ("many", rest.measure_many, "", [])]
     if mode != "root":
         steps += [("exposure", rest.measure_exposure, "", []),
-                  ("guard", spawns.measure_guard, "", []),
-                  ("zygotes", spawns.measure_zygotes, "zygotes = 4\n", [])]
+                  ("guard", spawns.measure_guard, "", [])]
+    if mode != "user":
+        steps += [("zygotes", spawns.measure_zygotes, "zygotes = 12\n", [])]
     for name, function, config, more in steps:
         if name not in OPTIONS.benchmarks:
             continue

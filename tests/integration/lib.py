@@ -469,14 +469,14 @@ def descriptors(pid):
 
 def descriptors_but_of_templates(pid):
     """Without the mount namespaces that fsboxd holds, and without a builder's pidfd, two pipes and the plan
-    that its guard may be told again."""
-    builders = len(processes("fsbox-builder"))
+    that its guard may be told again; of a zygote without its socket, two pipes, its pidfd and four namespaces."""
+    held = 4 * len(processes("fsbox-builder")) + 8 * len(processes("fsbox-zygote"))
     place = f"/proc/{pid}/fd"
     count = 0
     for number in os.listdir(place):
         with contextlib.suppress(FileNotFoundError):
             count += not os.readlink(f"{place}/{number}").startswith("mnt:[")
-    return count - 4 * builders
+    return count - held
 
 
 def wait_for(condition, seconds=10, what="condition"):

@@ -566,6 +566,7 @@ def there_are_none_in_user_mode(daemon):
         succeeds(daemon.spawn("--", "/bin/true", cwd=place))
     time.sleep(0.3)
     equal(counts(daemon)["ready"] + len(zygotes()), 0)
+    equal("zygotes are not made in user mode" in daemon.json("status")["unenforced"], True, "said in status")
 
 
 lib.main()
