@@ -35,7 +35,7 @@ bool egress_may_accept(const struct egress *egress)
 {
 	return !records_full(&egress->records) &&
 	       egress->connection_count < egress->connection_max &&
-	       !(egress->link_down && egress->config.required);
+	       !(egress->link_down && egress->config.required && egress->records.file_fd < 0);
 }
 
 void egress_job_gone(struct egress *egress)
@@ -180,7 +180,7 @@ static int start_base(struct egress *egress, struct error *err)
 	return 0;
 }
 
-int egress_init(struct egress *egress, int link_fd, int events_fd, struct error *err)
+int egress_init(struct egress *egress, int link_fd, int events_fd, int file_fd, struct error *err)
 {
 	struct egress_event ready = { .kind = EGRESS_EVENT_READY };
 	AUTO(auto_close) int resolver_fd = -1;
@@ -206,7 +206,7 @@ int egress_init(struct egress *egress, int link_fd, int events_fd, struct error 
 		return r;
 	lookups_init_take(&egress->lookups, egress->base, steal_fd(&resolver_fd), on_resolver_gone,
 			  egress);
-	records_init(&egress->records, egress->base, events_fd);
+	records_init(&egress->records, egress->base, events_fd, file_fd);
 	(void)event_assign(&egress->link_readable, egress->base, link_fd, EV_READ | EV_PERSIST,
 			   on_link, egress);
 	(void)event_add(&egress->link_readable, NULL);

@@ -55,9 +55,10 @@ struct egress {
 
 /*
  * Start the resolver, open what must be open, and confine this process for good. LINK_FD and
- * EVENTS_FD are borrowed. ERR_SYSTEM, ERR_NOMEM.
+ * EVENTS_FD, and FILE_FD if it is not -1, are
+ * borrowed. ERR_SYSTEM, ERR_NOMEM.
  */
-int egress_init(struct egress *egress, int link_fd, int events_fd, struct error *err);
+int egress_init(struct egress *egress, int link_fd, int events_fd, int file_fd, struct error *err);
 void egress_deinit(struct egress *egress);
 
 /* Serve until fsboxd is gone and no job is left. Fails with what fsboxd or the resolver did. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fsbox-egress: started by fsboxd on first use, under a user id of its own in system mode, with an empty
- * environment, fsboxd's link as descriptor 3 and the events pipe as descriptor 4. It takes the
+ * environment, fsboxd's link as descriptor 3, the events pipe as descriptor 4 and a file for when nobody
+ * reads that as descriptor 5. It takes the
  * connections of sandboxes that may reach some hosts and no others, and dials for them.
  */
 #include <fcntl.h>
@@ -44,15 +45,17 @@ int main(int argc, char **argv)
 {
 	struct egress egress = EGRESS_INIT;
 	struct error err = ERROR_INIT;
+	int file_fd = fcntl(EGRESS_FD_FILE, F_GETFD) < 0 ? -1 : EGRESS_FD_FILE;
 	int r = 0;
 
 	(void)argv;
 	log_open("fsbox-egress", LOG_WARNING, log_stderr_is_journal());
 	if (argc != 1)
 		r = error_set(&err, ERR_INVALID, 0, "started by fsboxd, without arguments");
-	if (r == 0 && (r = confine_descriptors(EGRESS_FD_EVENTS, &err)) == 0 &&
+	if (r == 0 &&
+	    (r = confine_descriptors(file_fd < 0 ? EGRESS_FD_EVENTS : file_fd, &err)) == 0 &&
 	    (r = set_signals(&err)) == 0 && (r = set_non_blocking(EGRESS_FD_EVENTS, &err)) == 0 &&
-	    (r = egress_init(&egress, EGRESS_FD_LINK, EGRESS_FD_EVENTS, &err)) == 0)
+	    (r = egress_init(&egress, EGRESS_FD_LINK, EGRESS_FD_EVENTS, file_fd, &err)) == 0)
 		r = egress_run(&egress, &err);
 	if (r < 0)
 		(void)fprintf(stderr, "fsbox-egress: %s (%s)\n", err.message, error_name(err.kind));

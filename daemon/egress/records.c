@@ -25,13 +25,25 @@ static void drop_first(struct records *records)
 	free(record);
 }
 
-static void lose_all(struct records *records)
+/* Into the file, whole: after a part of one nobody could read those that follow. */
+static void write_down(struct records *records, const struct egress_event *event)
+{
+	if (records->file_fd >= 0 &&
+	    write(records->file_fd, event, sizeof(*event)) == (ssize_t)sizeof(*event))
+		return;
+	if (records->file_fd >= 0)
+		log_write(LOG_ERROR, "records are dropped: there is no room for more");
+	records->file_fd = -1;
+	records->lost++;
+}
+
+static void write_all_down(struct records *records)
 {
 	if (!records->gone)
-		log_write(LOG_ERROR, "fsboxd reads no records any more");
+		log_write(LOG_WARNING, "fsboxd reads no records any more");
 	records->gone = true;
 	while (records->first) {
-		records->lost++;
+		write_down(records, &records->first->event);
 		drop_first(records);
 	}
 }
@@ -50,7 +62,7 @@ static void flush(struct records *records)
 			return;
 		}
 		if (wrote < 0) {
-			lose_all(records);
+			write_all_down(records);
 			return;
 		}
 		drop_first(records);
@@ -64,9 +76,9 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	flush(arg);
 }
 
-void records_init(struct records *records, struct event_base *base, int fd)
+void records_init(struct records *records, struct event_base *base, int fd, int file_fd)
 {
-	*records = (struct records){ .fd = fd };
+	*records = (struct records){ .fd = fd, .file_fd = file_fd };
 	(void)event_assign(&records->writable, base, fd, EV_WRITE, on_writable, records);
 }
 
@@ -80,16 +92,21 @@ void records_deinit(struct records *records)
 
 void records_add(struct records *records, struct egress_event *event)
 {
-	struct record *record = records->gone ? NULL : malloc(sizeof(*record));
+	struct record *record = NULL;
 	struct timespec now = { 0 };
 
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	event->size = sizeof(*event);
+	event->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (records->gone) {
+		write_down(records, event);
+		return;
+	}
+	record = malloc(sizeof(*record));
 	if (!record) {
 		records->lost++;
 		return;
 	}
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	event->size = sizeof(*event);
-	event->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	record->event = *event;
 	record->next = NULL;
 	if (records->last)

@@ -5,7 +5,8 @@
 /*
  * Records on their way to fsboxd: written whole or not at all, in order, never waited for. When
  * fsboxd is slow they are kept up to a bound; at the bound nothing new is accepted (records_full()), so
- * that no decision goes unrecorded. When fsboxd is gone they are counted and dropped.
+ * that no decision goes unrecorded. When fsboxd is gone they are appended to a file, for the next one;
+ * without that, or when it is full, they are counted and dropped.
  */
 
 #include <event2/event_struct.h>
@@ -18,7 +19,8 @@
 struct record; /* one that waits */
 
 struct records {
-	int fd; /* borrowed */
+	int fd;      /* borrowed, as the next */
+	int file_fd; /* -1: none, or no more */
 	struct event writable;
 	struct record *first;
 	struct record *last;
@@ -27,7 +29,7 @@ struct records {
 	bool gone;
 };
 
-void records_init(struct records *records, struct event_base *base, int fd);
+void records_init(struct records *records, struct event_base *base, int fd, int file_fd);
 void records_deinit(struct records *records);
 
 /* Fills size and time_ns of EVENT. */

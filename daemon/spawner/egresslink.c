@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "common/scope.h"
 #include "daemon/identity.h"
 #include "daemon/log.h"
+#include "daemon/spawner/egressfile.h"
 
 /* The first death costs no pause: the next job starts it again. */
 #define RETRY_FIRST_MS 200
@@ -61,6 +63,11 @@ void egresslink_set_owner(struct egresslink *link, uid_t uid, gid_t gid)
 	link->gid = gid;
 }
 
+void egresslink_set_files(struct egresslink *link, const struct jobfiles *jobfiles)
+{
+	link->jobfiles = jobfiles;
+}
+
 bool egresslink_up(const struct egresslink *link)
 {
 	return link->link_fd >= 0 && link->ready;
@@ -94,6 +101,9 @@ static void close_all(struct egresslink *link)
 	link->ready = false;
 	while (link->first)
 		drop_first(link);
+	if (link->file[0] != '\0')
+		egressfile_remove(link->jobfiles, link->file);
+	link->file[0] = '\0';
 }
 
 void egresslink_deinit(struct egresslink *link)
@@ -102,6 +112,8 @@ void egresslink_deinit(struct egresslink *link)
 		return;
 	loop_disarm(link->loop, &link->idle);
 	/* The end of the link is not the end of the jobs: it serves them as long as they live. */
+	if (link->jobs > 0)
+		link->file[0] = '\0';
 	close_all(link);
 	child_forget(link->children, &link->child);
 	auto_close(&link->exec_fd);
@@ -278,28 +290,41 @@ static struct egress_link_message message_of(enum egress_link_kind kind, uint64_
 
 /* ---- the process ---------------------------------------------------------------------- */
 
-/* In the child: @link_fd and @event_fd are the other ends here. */
+struct egress_child {
+	const struct egresslink *link;
+	int link_fd;
+	int event_fd;
+	int file_fd; /* or -1 */
+};
+
 static int egress_main(void *arg)
 {
-	const struct egresslink *link = arg;
-	const int keep[] = { link->link_fd, link->event_fd, link->exec_fd };
+	const struct egress_child *child = arg;
+	const struct egresslink *link = child->link;
+	const int without_file[] = { child->link_fd, child->event_fd, link->exec_fd };
+	const int with_file[] = { child->link_fd, child->event_fd, child->file_fd, link->exec_fd };
+	const int *keep = child->file_fd >= 0 ? with_file : without_file;
+	int count = child->file_fd >= 0 ? 4 : 3;
+	int exec_fd = CHILD_FIRST_FD + count - 1;
+	const struct rlimit most = { EGRESSFILE_BYTES, EGRESSFILE_BYTES };
 	struct identity identity = { .uid = link->uid, .gid = link->gid };
 	char name[] = "fsbox-egress";
 	char *argv[] = { name, NULL };
 	char *envp[] = { NULL };
 
-	if (child_arrange_fds(keep, ARRAY_SIZE(keep), true, NULL) < 0 || setsid() < 0 ||
-	    chdir("/") < 0)
+	if (child_arrange_fds(keep, (size_t)count, true, NULL) < 0 || setsid() < 0 ||
+	    chdir("/") < 0 || setrlimit(RLIMIT_FSIZE, &most) < 0)
 		return 1;
 	if (link->uid != (uid_t)-1 && identity_become(&identity, NULL) < 0)
 		return 1;
-	if (fcntl(CHILD_FIRST_FD + 2, F_SETFD, FD_CLOEXEC) < 0)
+	if (fcntl(exec_fd, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
-	(void)syscall(SYS_execveat, CHILD_FIRST_FD + 2, "", argv, envp, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, exec_fd, "", argv, envp, AT_EMPTY_PATH);
 	return 127;
 }
 
-_Static_assert(CHILD_FIRST_FD == EGRESS_FD_LINK && CHILD_FIRST_FD + 1 == EGRESS_FD_EVENTS,
+_Static_assert(CHILD_FIRST_FD == EGRESS_FD_LINK && CHILD_FIRST_FD + 1 == EGRESS_FD_EVENTS &&
+		       CHILD_FIRST_FD + 2 == EGRESS_FD_FILE,
 	       "child_arrange_fds() puts them in place");
 
 /* Ours in @link, theirs in RET_*. */
@@ -327,15 +352,16 @@ static int start_process(struct egresslink *link, struct error *err)
 {
 	AUTO(auto_close) int their_link_fd = -1;
 	AUTO(auto_close) int their_event_fd = -1;
+	AUTO(auto_close) int file_fd = -1;
 	struct egress_link_message config = message_of(EGRESS_CONFIG, 0);
-	struct egresslink in_child;
+	struct egress_child in_child;
 	int r = make_ends(link, &their_link_fd, &their_event_fd, err);
 
+	if (r == 0 && link->jobfiles)
+		r = egressfile_make(link->jobfiles, link->file, &file_fd, err);
 	if (r < 0)
 		return r;
-	in_child = *link;
-	in_child.link_fd = their_link_fd;
-	in_child.event_fd = their_event_fd;
+	in_child = (struct egress_child){ link, their_link_fd, their_event_fd, file_fd };
 	if ((r = loop_add(link->loop, &link->link_source, link->link_fd, 0, on_link, link, err)) <
 		    0 ||
 	    (r = loop_add(link->loop, &link->event_source, link->event_fd, EPOLLIN, on_events, link,

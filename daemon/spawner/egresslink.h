@@ -22,6 +22,9 @@
 #include "proto/wire/egressop.h"
 
 struct egresslink_item;
+struct jobfiles;
+
+#define EGRESSFILE_NAME_BYTES 24
 
 /* An event that was checked. */
 typedef void egresslink_event_fn(const struct egress_event *event, void *arg);
@@ -33,6 +36,8 @@ typedef void egresslink_died_fn(int status, void *arg);
  * @exec_fd     O_PATH of fsbox-egress; -1: there is none, jobs that need it are refused
  * @uid, @gid   as whom it runs; -1: as ourselves
  * @config      what it is told first
+ * @jobfiles    where its file for records without us is made; NULL: it has none
+ * @file        its name there; "": none
  * @jobs        how many that it serves
  * @since_ms    when the process was started; @failures: how often in a row it did not last
  * @retry_ms    not before; 0: at once
@@ -44,6 +49,8 @@ struct egresslink {
 	uid_t uid;
 	gid_t gid;
 	struct egress_config config;
+	const struct jobfiles *jobfiles;
+	char file[EGRESSFILE_NAME_BYTES];
 	egresslink_event_fn *on_event;
 	egresslink_died_fn *on_died;
 	void *arg;
@@ -80,6 +87,9 @@ void egresslink_deinit(struct egresslink *link);
 
 /* Run it as UID and GID: system mode and root's own. */
 void egresslink_set_owner(struct egresslink *link, uid_t uid, gid_t gid);
+
+/* Let it write down in JOBFILES, borrowed, what it decides while we are gone (egressfile.h). */
+void egresslink_set_files(struct egresslink *link, const struct jobfiles *jobfiles);
 
 /*
  * A job begins that it is to serve; egresslink_end() must follow.

@@ -257,7 +257,7 @@ static void take_name(struct jobfiles *files, const char *name, jobfiles_found_f
 	uint64_t job = number_of(name);
 	int fd = -1;
 
-	if (strchr(".bgp", name[0]) || strcmp(name, "last") == 0)
+	if (strchr(".begp", name[0]) || strcmp(name, "last") == 0)
 		return;
 	if (job == 0 || read_record(files, name, job, &record, &fd) == 0) {
 		if (unlinkat(files->dir_fd, name, 0) < 0)

@@ -11,7 +11,7 @@
  * record is one write of less than a page, so a reader after a kill -9 sees it whole or not at all.
  *
  * The same folder has a file for each broker that runs, "b" and its process number, those of guards and
- * their plans (guardfile.h), and "last", from which the numbers of jobs go on.
+ * their plans (guardfile.h), those of fsbox-egress (egressfile.h), and "last", from which the numbers of jobs go on.
  */
 
 #include <stdbool.h>

@@ -331,6 +331,7 @@ static int prepare_egress(struct spawner *spawner, struct error *err)
 			     egressevent_record, egressevent_died, spawner);
 	if (spawner->mode != MODE_USER)
 		egresslink_set_owner(&spawner->egress, FSBOX_EGRESS_UID, FSBOX_EGRESS_UID);
+	egresslink_set_files(&spawner->egress, &spawner->jobfiles);
 	return r;
 }
 
@@ -455,7 +456,9 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	prepare_protected_paths(spawner);
 	prepare_grants(spawner);
 	/* Before anybody can ask for them. */
-	if ((r = adopt_jobs(spawner, err)) < 0)
+	if ((r = adopt_jobs(spawner, err)) < 0 ||
+	    (r = egressfiles_take_over(&spawner->egressfiles, &spawner->jobfiles, &spawner->loop,
+				       egressevent_record, spawner, err)) < 0)
 		return r;
 	return open_socket(spawner, listen_count, err);
 }
@@ -531,6 +534,7 @@ void spawner_deinit(struct spawner *spawner)
 	guardlinks_deinit(spawner);
 	netpool_deinit(&spawner->netpool);
 	egresslink_deinit(&spawner->egress);
+	egressfiles_deinit(&spawner->egressfiles);
 	brokerlinks_deinit(spawner);
 	recorderlink_deinit(&spawner->recorder);
 	grants_close(&spawner->grants);

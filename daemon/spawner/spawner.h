@@ -20,6 +20,7 @@
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/closing.h"
 #include "daemon/spawner/config.h"
+#include "daemon/spawner/egressfile.h"
 #include "daemon/spawner/egresslink.h"
 #include "daemon/spawner/guardlink.h"
 #include "daemon/spawner/heldmounts.h"
@@ -77,6 +78,7 @@ struct spawner {
 	struct grants grants; /* of the system mode */
 	struct recorderlink recorder;
 	struct egresslink egress;
+	struct egressfiles egressfiles; /* of those before ours */
 	struct closing closing;
 	struct templates templates;
 	struct zygotes zygotes;
@@ -121,14 +123,15 @@ struct spawner {
 	uint32_t refusal_tokens;
 };
 
-#define SPAWNER_INIT                                                                             \
-	{                                                                                        \
-		.grants = GRANTS_INIT, .loop = LOOP_INIT, .recorder = RECORDERLINK_INIT,         \
-		.egress = EGRESSLINK_INIT, .lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1, \
-		.signal_fd = -1, .init_fd = -1, .broker_exec_fd = -1,                            \
-		.listen_source = LOOP_SOURCE_INIT, .signal_source = LOOP_SOURCE_INIT,            \
-		.user_ns_fd = -1, .templates = TEMPLATES_INIT, .netpool = NETPOOL_INIT,          \
-		.jobfiles = JOBFILES_INIT, .protected_paths = PROTECTED_PATHS_INIT,              \
+#define SPAWNER_INIT                                                                              \
+	{                                                                                         \
+		.grants = GRANTS_INIT, .loop = LOOP_INIT, .recorder = RECORDERLINK_INIT,          \
+		.egress = EGRESSLINK_INIT, .egressfiles = EGRESSFILES_INIT, .lock_fd = -1,        \
+		.socket_lock_fd = -1, .listen_fd = -1, .signal_fd = -1, .init_fd = -1,            \
+		.broker_exec_fd = -1, .listen_source = LOOP_SOURCE_INIT,                          \
+		.signal_source = LOOP_SOURCE_INIT, .user_ns_fd = -1, .templates = TEMPLATES_INIT, \
+		.netpool = NETPOOL_INIT, .jobfiles = JOBFILES_INIT,                               \
+		.protected_paths = PROTECTED_PATHS_INIT,                                          \
 	}
 
 /*

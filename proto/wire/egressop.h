@@ -36,6 +36,7 @@
 /* Descriptor numbers at exec. */
 #define EGRESS_FD_LINK 3   /* socket: fsboxd's messages; fsboxd has shut down its reading side */
 #define EGRESS_FD_EVENTS 4 /* pipe: struct egress_event */
+#define EGRESS_FD_FILE 5   /* or not open: where events are appended once nobody reads that pipe */
 
 /* Where programs inside find the proxies, on 127.0.0.1 (and [::1]). */
 #define EGRESS_HTTP_PORT 3128

@@ -3,9 +3,11 @@
 
 import contextlib
 import json
+import os
 import socket
 import threading
 
+import lib
 from lib import succeeds
 
 ENGINES = ("native", "bwrap")
@@ -127,3 +129,49 @@ def at_one_port(stack, *hosts):
             continue
         return [stack.enter_context(server) for server in servers]
     raise AssertionError("no port is free everywhere")
+
+
+# ---- with fsboxd and its proxy -----------------------------------------------------------------
+
+HOSTS = {
+    "good.test": "127.0.0.2", "bad.test": "127.0.0.3", "plain.test": "127.0.0.4",
+    "wild.test": "127.0.0.5", "a.wild.test": "127.0.0.5", "a.b.wild.test": "127.0.0.5",
+    "no.wild.test": "127.0.0.5", "xwild.test": "127.0.0.5", "meta.test": "169.254.169.254",
+    "private.test": "10.99.99.99", "local.test": "127.0.0.1", "zero.test": "0.0.0.0",
+}
+
+
+def our_hosts():
+    """Names for the servers; only where /etc is a copy of ours."""
+    if not lib.IS_ROOT:
+        raise lib.Skip("needs root: names come from /etc/hosts")
+    with open("/etc/hosts", encoding="utf-8") as file:
+        known = file.read()
+    missing = [f"{address} {name}\n" for name, address in HOSTS.items() if f" {name}\n" not in known]
+    with open("/etc/hosts", "a", encoding="utf-8") as file:
+        file.writelines(missing)
+
+
+def events(daemon):
+    """All that was recorded, by daemons of this mode."""
+    home = daemon.user.home
+    path = {"system": "/var/log/fsbox/events.jsonl", "user": f"{home}/.local/state/fsbox/events.jsonl",
+            "root": "/var/log/fsbox-root/events.jsonl"}[daemon.mode]
+    if not os.path.exists(path) and daemon.mode == "root":
+        path = "/var/lib/fsbox-root/events.jsonl"
+    return lib.records(path)
+
+
+def last_job(daemon):
+    return max(e["job"] for e in events(daemon) if e["event"] == "execution.started")
+
+
+def egress_of(daemon):
+    """The processes of fsbox-egress that DAEMON started, its helpers not among them."""
+    return [pid for pid in lib.processes("fsbox-egress") if parent(pid) == daemon.process.pid]
+
+
+def parent(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[1])
+    return 0

@@ -16,16 +16,10 @@ import time
 import lib
 from fakebroker import Spawner
 from lib import User, case, contains, equal, project, status_is, succeeds, wait_for
-from netlib import ALL, ENGINES, MODES, NO_WAY, Server, all_in, at_one_port, both, inside
+from netlib import (ALL, ENGINES, HOSTS, MODES, NO_WAY, Server, all_in, at_one_port, both, egress_of, events,
+                    inside, last_job, our_hosts)
 
 EGRESS_UID = 61181
-HOSTS = {
-    "good.test": "127.0.0.2", "bad.test": "127.0.0.3", "plain.test": "127.0.0.4",
-    "wild.test": "127.0.0.5", "a.wild.test": "127.0.0.5", "a.b.wild.test": "127.0.0.5",
-    "no.wild.test": "127.0.0.5", "xwild.test": "127.0.0.5", "meta.test": "169.254.169.254",
-    "private.test": "10.99.99.99", "local.test": "127.0.0.1", "zero.test": "0.0.0.0",
-}
-
 # At the start of scripts: ways to ask the proxies for something, told as what came of it.
 PROXY = r'''
 def exchange(port, data, more=b"", wait=3):
@@ -71,42 +65,6 @@ def socks(kind, address, port, command=1, version=5):
     except (TimeoutError, ConnectionResetError):
         return "nothing"
 '''
-
-
-def our_hosts():
-    """Names for the servers; only where /etc is a copy of ours."""
-    if not lib.IS_ROOT:
-        raise lib.Skip("needs root: names come from /etc/hosts")
-    with open("/etc/hosts", encoding="utf-8") as file:
-        known = file.read()
-    missing = [f"{address} {name}\n" for name, address in HOSTS.items() if f" {name}\n" not in known]
-    with open("/etc/hosts", "a", encoding="utf-8") as file:
-        file.writelines(missing)
-
-
-def events(daemon):
-    """All that was recorded, by daemons of this mode."""
-    home = daemon.user.home
-    path = {"system": "/var/log/fsbox/events.jsonl", "user": f"{home}/.local/state/fsbox/events.jsonl",
-            "root": "/var/log/fsbox-root/events.jsonl"}[daemon.mode]
-    if not os.path.exists(path) and daemon.mode == "root":
-        path = "/var/lib/fsbox-root/events.jsonl"
-    return lib.records(path)
-
-
-def last_job(daemon):
-    return max(e["job"] for e in events(daemon) if e["event"] == "execution.started")
-
-
-def egress_of(daemon):
-    """The processes of fsbox-egress that DAEMON started, its helpers not among them."""
-    return [pid for pid in lib.processes("fsbox-egress") if parent(pid) == daemon.process.pid]
-
-
-def parent(pid):
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return int(file.read().rsplit(")", 1)[1].split()[1])
-    return 0
 
 
 def status_of(pid):
@@ -506,25 +464,6 @@ def where_a_job_may_go_is_shown(daemon, engine):
             contains(told, line)
     finally:
         job.communicate(timeout=10)
-
-
-@case(*MODES)
-@both
-def r33_fsboxd_may_end_and_the_network_stays(daemon, engine):
-    our_hosts()
-    with Server("127.0.0.2") as good:
-        job = daemon.user.popen(
-            daemon.command("spawn", "--engine", engine, "--allow-host", f"good.test:{good.port}+private", "--",
-                           "/bin/sh", "-c", "echo up; read x; exec curl -sS -p --http0.9"
-                           f" http://good.test:{good.port}/"), cwd=project(daemon, "stays"),
-            stdin=-1, stdout=-1)
-        equal(job.stdout.readline(), b"up\n")
-        pid = wait_for(lambda: egress_of(daemon), 10, "fsbox-egress")[0]
-        equal(daemon.stop(), 0, "fsboxd")
-        equal((job.communicate(b"\n", 15)[0], job.returncode), (b"hello from the host", 0))
-        # With its last job it ends itself.
-        wait_for(lambda: pid not in lib.processes("fsbox-egress"), 10, "the end of fsbox-egress")
-        daemon.start()
 
 
 def jobs_descriptors(pid):
