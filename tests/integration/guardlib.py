@@ -120,7 +120,7 @@ def own_daemon(mode, config, **options):
 def stop(daemon, how):
     """fsboxd ends by SIGTERM or SIGKILL; its children are left."""
     daemon.process.send_signal(how)
-    equal(daemon.process.wait(10), 0 if how == signal.SIGTERM else -how, "fsboxd's end")
+    equal(daemon.process.wait(30), 0 if how == signal.SIGTERM else -how, "fsboxd's end")
 
 
 def restart(daemon, how):

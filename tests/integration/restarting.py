@@ -28,7 +28,7 @@ def job_files(daemon):
 def end(daemon, how):
     """fsboxd ends by SIGTERM or SIGKILL; its children are left."""
     daemon.process.send_signal(how)
-    equal(daemon.process.wait(10), 0 if how == signal.SIGTERM else -how, "fsboxd's end")
+    equal(daemon.process.wait(30), 0 if how == signal.SIGTERM else -how, "fsboxd's end")
 
 
 def begin(daemon, programs=None, **options):

@@ -257,7 +257,9 @@ class Running:
     def beats(self):
         wait_for(lambda: os.path.exists(f"{self.place}/beat"), 10, "the first beat")
         before = os.stat(f"{self.place}/beat").st_mtime_ns
-        time.sleep(0.4)
+        end = time.monotonic() + 10
+        while os.stat(f"{self.place}/beat").st_mtime_ns == before and time.monotonic() < end:
+            time.sleep(0.05)
         return os.stat(f"{self.place}/beat").st_mtime_ns != before
 
     def finish(self):

@@ -265,7 +265,7 @@ def b49_a_status_outlives_a_restart(daemon):
                                                   "echo up; sleep 1; exit 37"), cwd=place, stdout=-1)
         equal(client.stdout.readline(), b"up\n")
         daemon.process.send_signal(how)
-        daemon.process.wait(10)
+        daemon.process.wait(30)
         daemon.process = daemon.owner().popen([lib.FSBOXD, "--mode", daemon.mode], cwd="/",
                                               stdout=daemon.log, stderr=daemon.log)
         daemon.wait_until_it_answers()

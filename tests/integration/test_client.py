@@ -528,7 +528,7 @@ def an_early_signal_waits_for_the_start():
         process = start(server, "spawn", "--", "x")
         wait_for(lambda: server.asked, what="the request")
         process.send_signal(signal.SIGTERM)
-        equal(process.wait(10), 128 + signal.SIGTERM)
+        equal(process.wait(30), 128 + signal.SIGTERM)
         equal(server.signals, [signal.SIGTERM])
 
 

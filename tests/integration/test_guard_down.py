@@ -21,7 +21,7 @@ def r27_on_unmask_kill():
             before = len(events(daemon, "mask.lost"))
             with inside(daemon, "--deny", secret, cwd=place) as job:
                 daemon.user.shell("echo LEAK >n; mv n .env", cwd=place)
-                job.process.wait(10)
+                job.process.wait(30)
                 ended = job.end()
             equal((ended["reason"], ended["signal"]), ("signaled", 9))
             wait_for(lambda d=daemon, b=before: events(d, "mask.lost", b), 5, "the event")
@@ -99,7 +99,7 @@ def r27_who_does_not_want_to_be_guarded_is_not_served():
                 os.kill(pid, signal.SIGKILL)
                 wait_for(lambda p=pid: p not in guards(), 5, "its end")
                 time.sleep(0.1)
-            job.process.wait(10)
+            job.process.wait(30)
             ended = job.end()
         equal((ended["reason"], ended["signal"]), ("signaled", 9))
 

@@ -201,7 +201,7 @@ def r9_an_automounter_that_hangs_holds_up_its_own_request_alone(daemon):
         waiting = popen_spawn(daemon, "--ro", f"{auto}/one", "--", "true", cwd=place)
         time.sleep(0.5)
         for _ in range(3):
-            status_is(daemon.sh("exit 3", cwd=place, timeout=5), 3)
+            status_is(daemon.sh("exit 3", cwd=place, timeout=8), 3)
         _, errors = waiting.communicate(timeout=20)
         equal(waiting.returncode, 125, lib.text(errors))
         contains(errors, "timeout")

@@ -162,7 +162,7 @@ def r12_a_mount_drops_what_was_prepared(daemon):
         os.chmod(f"{place}/under/f", 0o644)
         equal(rebuilds(daemon, "cat under/f", cwd=place), "above\n")
         # What runs has its own tree, into which nothing of the host's comes.
-        equal(process.communicate(b"\n", 10)[0], b"below\n")
+        equal(process.communicate(b"\n", 30)[0], b"below\n")
     finally:
         lib.sh("umount", f"{place}/under")
     wait_for(lambda: not templates(daemon), 5, "templates to go")
@@ -318,8 +318,8 @@ def r15_pid_1_knows_nothing_of_other_jobs(daemon):
         if size < 100000:
             raise AssertionError(f"only {size} bytes were looked at")
     finally:
-        mine.communicate(b"\n", 10)
-        busy.communicate(b"\n", 10)
+        mine.communicate(b"\n", 30)
+        busy.communicate(b"\n", 30)
 
 
 # ---- both engines -------------------------------------------------------------------------------

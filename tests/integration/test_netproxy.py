@@ -297,7 +297,7 @@ def r33_nobody_uses_the_proxy_of_another(daemon):
                                   user=second), wanted, f"{engine} {options}")
             equal(good.visits, 0)
         finally:
-            first.communicate(b"\n", 10)
+            first.communicate(b"\n", 30)
 
 
 @case(*MODES)
@@ -425,7 +425,7 @@ print(ask(), time.monotonic() - start < 2, flush=True)
             job.stdin.flush()
             equal(job.stdout.readline(), b"ConnectionRefusedError True\n")
         finally:
-            job.communicate(timeout=10)
+            job.communicate(timeout=30)
         died = [e["detail"] for e in events(daemon) if e["event"] == "role.died"]
         contains(" ".join(died), "fsbox-egress")
 
@@ -463,7 +463,7 @@ def where_a_job_may_go_is_shown(daemon, engine):
         for line in ("allowed host   good.test:80", "denied host    bad.wild.test", "forwarded      5432"):
             contains(told, line)
     finally:
-        job.communicate(timeout=10)
+        job.communicate(timeout=30)
 
 
 def jobs_descriptors(pid):

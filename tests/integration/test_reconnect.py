@@ -338,7 +338,7 @@ def the_descriptor_store_is_filled_and_read(daemon):
         young = detached(daemon, place, "sleep 60")
         for how in (signal.SIGTERM, signal.SIGKILL):
             daemon.process.send_signal(how)
-            daemon.process.wait(10)
+            daemon.process.wait(30)
             manager.hear()
             wanted = {f"job-{job}", "listen"} | ({f"job-{young}"} if how == signal.SIGTERM else set())
             equal(wanted <= set(manager.names()), True, f"{how}: {manager.names()}")
@@ -359,7 +359,7 @@ def the_descriptor_store_is_filled_and_read(daemon):
         equal(manager.names(), ["listen"])
         # A process of that name that is dead is no job's, whatever lives under its number.
         daemon.process.send_signal(signal.SIGTERM)
-        daemon.process.wait(10)
+        daemon.process.wait(30)
     os.remove(daemon.socket)
     daemon.start(config="root-peers = serve\n" if daemon.mode == "root" else "")
 

@@ -158,7 +158,7 @@ def jobs_go_on_when_fsboxd_ends():
             client = fsboxd.start_asking("sleep 600")
             command = wait_for(lambda: lib.processes("sleep"), 10, "the command")
             fsboxd.process.send_signal(number)
-            equal(fsboxd.process.wait(10), -number if number == signal.SIGKILL else 0)
+            equal(fsboxd.process.wait(30), -number if number == signal.SIGKILL else 0)
             time.sleep(0.3)
             equal(lib.processes("sleep"), command, "jobs")
             equal(os.path.exists(fsboxd.socket), number == signal.SIGKILL, "socket")
@@ -174,7 +174,7 @@ def it_ends_by_itself_when_nobody_needs_it():
     start = time.monotonic()
     fsboxd.start("--idle-exit", "1")
     equal(fsboxd.ask("sleep 1.5; exit 3"), "ended exited 3 0\n")
-    equal(fsboxd.process.wait(10), 0)
+    equal(fsboxd.process.wait(30), 0)
     if time.monotonic() - start < 2.4:
         raise AssertionError("it did not wait for the job and a second more")
     equal(os.path.exists(fsboxd.socket), False, "socket")
@@ -193,7 +193,7 @@ def readiness_is_a_byte():
     equal(os.read(reads, 16), b"")
     os.close(reads)
     process.terminate()
-    equal(process.wait(10), 0)
+    equal(process.wait(30), 0)
     fsboxd.forget()
 
 

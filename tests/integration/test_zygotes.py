@@ -213,7 +213,7 @@ def r27_a_mask_of_a_job_in_a_zygote_is_put_back(daemon):
     process.stdin.write(b"\n")
     process.stdin.flush()
     equal(process.stdout.readline(), b"end\n")
-    process.communicate(b"\n", 10)
+    process.communicate(b"\n", 30)
 
 
 # ---- R14: its user's hands ------------------------------------------------------------------------
@@ -395,8 +395,8 @@ def r15_a_zygote_knows_nothing_of_others(daemon):
                     raise AssertionError(f"{pid} remembers {block[max(0, at - 100):at + 100]!r}")
             equal(size > 100000, True, f"{size} bytes of {pid}")
     finally:
-        mine.communicate(b"\n", 10)
-        busy.communicate(b"\n", 10)
+        mine.communicate(b"\n", 30)
+        busy.communicate(b"\n", 30)
 
 
 # ---- R20: as its client ---------------------------------------------------------------------------
