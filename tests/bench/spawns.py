@@ -70,6 +70,16 @@ def measure_guard(report, daemon, mode, quick):
                f"without one ({shown(guarded)} : {shown(free)})", at_most=1.03)
 
 
+def measure_networks(report, daemon, mode, quick):
+    """A network of its own beside the host's; fewer in a turn than the pool keeps."""
+    times = spawn_times(report, daemon, mode, "network", [RULES], 50 if quick else 600, 2 if quick else 10,
+                        "--no-cold", "--no-bwrap", "--nets")
+    none, proxy, host = (times[what, RULES] for what in ("library", "network proxy", "network host"))
+    report.row(mode, "warm spawn with network none", none / host, "x",
+               f"network host ({shown(none)} : {shown(host)})", at_most=1.05)
+    report.row(mode, "warm spawn with network proxy", proxy / host, "x", f"network host ({shown(proxy)})")
+
+
 def measure_zygotes(report, daemon, mode, quick):
     """The daemon was started with enough of them for one turn of bench_spawn; the next are made in its pause."""
     times = spawn_times(report, daemon, mode, "zygotes", [RULES], 20 if quick else 200, 2 if quick else 8,
