@@ -120,11 +120,36 @@ static void terminate(evutil_socket_t fd, short what, void *arg)
 
 /* ---- the link --------------------------------------------------------------------------- */
 
+static void take_ahead(struct broker *broker, uint64_t job, int fds[LINK_MESSAGE_FDS])
+{
+	broker->ahead = job;
+	for (size_t i = 0; i < ARRAY_SIZE(broker->ahead_fds); i++) {
+		auto_close(&broker->ahead_fds[i]);
+		broker->ahead_fds[i] = steal_fd(&fds[i]);
+	}
+}
+
+uint64_t broker_take_ahead(struct broker *broker, int ret_fds[2])
+{
+	const uint64_t job = broker->link.down ? 0 : broker->ahead;
+
+	if (job == 0)
+		return 0;
+	broker->ahead = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(broker->ahead_fds); i++)
+		ret_fds[i] = steal_fd(&broker->ahead_fds[i]);
+	return job;
+}
+
 static void on_news(void *arg, const struct link_message *message, int fds[LINK_MESSAGE_FDS])
 {
 	struct broker *broker = arg;
 	struct error err = ERROR_INIT;
 
+	if (message->kind == LINK_JOB_OPENED) {
+		take_ahead(broker, message->job, fds);
+		return;
+	}
 	if (message->kind != LINK_CONN) {
 		jobs_on_link(broker, message);
 		return;
@@ -274,6 +299,8 @@ int broker_init(struct broker *broker, struct error *err)
 	int r;
 
 	memset(broker, 0, sizeof(*broker));
+	broker->ahead_fds[0] = -1;
+	broker->ahead_fds[1] = -1;
 	raise_descriptor_limit();
 	broker->kernelmounts = (struct kernelmounts)KERNELMOUNTS_INIT;
 	r = spawnlink_init_take(&broker->link, BROKER_FD_LINK, BROKER_FD_REQUEST, err);
@@ -323,6 +350,8 @@ void broker_deinit(struct broker *broker)
 		release_client(broker, client);
 		client = next;
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(broker->ahead_fds); i++)
+		auto_close(&broker->ahead_fds[i]);
 	spawnlink_deinit(&broker->link);
 	if (broker->base != NULL)
 		jobs_deinit(broker);

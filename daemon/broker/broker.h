@@ -39,6 +39,8 @@ struct client;
  * @deny_aliases, @read_only_aliases  other names of these and of what the host protects, when mounts
  *                 were read for the @alias_generation-th time
  * @user_profiles, @host_profiles  directories of profile files; the first in user mode only, else NULL
+ * @ahead      the job that fsboxd opened before we ask for one; 0: none. @ahead_fds: its plan memfd and
+ *            channel
  * @result    what broker_run() returns
  */
 struct broker {
@@ -68,6 +70,8 @@ struct broker {
 	struct client *clients;
 	size_t client_count;
 	struct jobs jobs;
+	uint64_t ahead;
+	int ahead_fds[2];
 	int result;
 };
 
@@ -87,6 +91,12 @@ void broker_update_soon(struct broker *broker);
 
 /* A job or a connection came or went: the idle clock starts or stops. */
 void broker_touch(struct broker *broker);
+
+/*
+ * The job that fsboxd opened before anybody asked, as if it had answered OP_JOB_OPEN: its number, and its
+ * descriptors, which are the caller's. 0: there is none.
+ */
+uint64_t broker_take_ahead(struct broker *broker, int ret_fds[2]);
 
 /* The engines as clients see them, appended to LIST. */
 int broker_list_engines(const struct broker *broker, struct msg_engine_list *list,

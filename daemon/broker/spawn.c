@@ -22,7 +22,7 @@
  * @built      policy and plan; also what `inspect` will show
  * @repeat     under way: whether @built, which was kept, is still right
  * @stale      it is not
- * @question   to fsboxd, under way: OP_JOB_OPEN, then OP_JOB_START
+ * @question   to fsboxd, under way: OP_JOB_OPEN, if no job was open yet, then OP_JOB_START
  * @opening    the former
  * @opened     the job that fsboxd opened, until it has a struct job; 0: none
  * @fds        of @opened: plan memfd, channel
@@ -397,18 +397,25 @@ static void on_opened(void *arg, const struct link_message *message, int fds[LIN
 	go_on(spawn);
 }
 
+/* On success SPAWN may be over. */
 static int open_job(struct spawn *spawn, struct error *err)
 {
 	struct op_message op;
 	struct error why = ERROR_INIT;
-	int r;
+	int r = 0;
 
-	spawnlink_op_init(&op, OP_JOB_OPEN);
-	op.conn = spawn->call->client->number;
-	r = spawnlink_ask(&spawn->broker->link, &op, on_opened, spawn, &spawn->question, err);
-	spawn->opening = r == 0;
+	spawn->opened = broker_take_ahead(spawn->broker, spawn->fds);
+	if (spawn->opened == 0) {
+		spawnlink_op_init(&op, OP_JOB_OPEN);
+		op.conn = spawn->call->client->number;
+		r = spawnlink_ask(&spawn->broker->link, &op, on_opened, spawn, &spawn->question,
+				  err);
+		spawn->opening = r == 0;
+	}
 	if (r == 0 && ready(spawn, &why) < 0)
 		spawn->failure = why;
+	if (r == 0)
+		go_on(spawn);
 	return r;
 }
 

@@ -209,6 +209,11 @@ static int dispatch(struct spawnlink *link, const struct link_message *message,
 		link->news(link->arg, message, fds);
 		return 0;
 	case LINK_JOB_OPENED:
+		if (message->seq == 0) {
+			link->news(link->arg, message, fds);
+			return 0;
+		}
+		return dispatch_answer(link, message, fds, err);
 	case LINK_JOB_ENTRY:
 	case LINK_DONE:
 	case LINK_ERROR:

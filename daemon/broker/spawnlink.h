@@ -31,7 +31,10 @@
 typedef void spawnlink_answer_fn(void *arg, const struct link_message *message,
 				 int fds[LINK_MESSAGE_FDS], const struct error *err);
 
-/* Something nobody asked for: LINK_CONN (with descriptors, as above), LINK_JOB_UP, _FAILED, _ENDED. */
+/*
+ * Something nobody asked for: LINK_CONN, LINK_JOB_OPENED of a job ahead of the request for one (both with
+ * descriptors, as above), LINK_JOB_UP, _FAILED, _ENDED, _GUARD.
+ */
 typedef void spawnlink_news_fn(void *arg, const struct link_message *message,
 			       int fds[LINK_MESSAGE_FDS]);
 

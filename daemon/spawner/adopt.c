@@ -77,6 +77,23 @@ int adopt_note_start(struct job *job, struct error *err)
 	return r;
 }
 
+void adopt_note_ahead(struct job *job)
+{
+	struct jobfile_record record;
+
+	fill(job, &record);
+	(void)jobfile_prepare(&job->spawner->jobfiles, &record, &job->file_fd, NULL);
+	explicit_bzero(&record, sizeof(record));
+}
+
+void adopt_note_claimed(struct job *job)
+{
+	if (job->file_fd < 0 || jobfile_name(&job->spawner->jobfiles, job->id, job->file_fd) == 0)
+		return;
+	auto_close(&job->file_fd);
+	job->file_fd = -1;
+}
+
 int adopt_note_up(struct job *job, struct error *err)
 {
 	int r = birth_read(job->pid1, job->pid1_fd, &job->birth, err);
@@ -226,6 +243,7 @@ static int make_job(struct spawner *spawner, const struct jobfile_record *record
 		quota_give(&spawner->quota, record->broker.uid, QUOTA_JOBS);
 		return r;
 	}
+	job_enter(job);
 	job->start = record->start;
 	job->adopted = true;
 	job->file_fd = steal_fd(fd);

@@ -21,6 +21,10 @@ struct spawner;
 /* A file for JOB, which is going to start. Fails with ERR_SYSTEM: then it must not. */
 int adopt_note_start(struct job *job, struct error *err);
 
+/* The same in two steps, for a job that perhaps never starts; where that fails JOB has no file. */
+void adopt_note_ahead(struct job *job);
+void adopt_note_claimed(struct job *job);
+
 /* JOB's pid 1 is known: written down before it is told to go on. Fails with ERR_SYSTEM. */
 int adopt_note_up(struct job *job, struct error *err);
 

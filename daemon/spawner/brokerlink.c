@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/spawner/brokerproc.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobopen.h"
 #include "daemon/spawner/op.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/stray.h"
@@ -400,6 +401,7 @@ static void down(struct brokerlink *link, bool failed, const char *why)
 		   failed ? 0 : LIMIT_TEARDOWN_MS);
 	jobs_broker_gone(link->spawner, link);
 	zygotes_drop_user(link->spawner, link->identity.uid);
+	jobopen_forget(link);
 	look_for_idleness(link);
 	spawner_touch(link->spawner);
 }
@@ -561,6 +563,7 @@ void brokerlinks_deinit(struct spawner *spawner)
 	while (spawner->brokers) {
 		struct brokerlink *link = spawner->brokers;
 
+		jobopen_forget(link);
 		close_link(link);
 		child_forget(&spawner->children, &link->child);
 		record_free(link);

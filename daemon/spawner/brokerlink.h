@@ -67,6 +67,7 @@ struct brokerlink {
 	struct conn *conns;
 	size_t conn_count;
 	size_t job_count;
+	struct job *ahead; /* jobopen.h */
 	struct ended_list ended;
 	struct brokerlink *next; /* spawner.brokers */
 };

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/plan.h"
@@ -28,12 +27,6 @@
 #include "daemon/spawner/unshared.h"
 #include "daemon/spawner/verify.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
-#endif
-
-static void on_open_too_long(void *arg);
-
 /* ---- the table ----------------------------------------------------------------------- */
 
 static struct job **bucket_of(struct spawner *spawner, uint64_t id)
@@ -49,7 +42,7 @@ struct job *job_find(const struct spawner *spawner, uint64_t id)
 	return NULL;
 }
 
-static void job_link(struct job *job)
+void job_enter(struct job *job)
 {
 	struct spawner *spawner = job->spawner;
 	struct job **bucket = bucket_of(spawner, job->id);
@@ -60,16 +53,10 @@ static void job_link(struct job *job)
 	job->broker->job_count++;
 }
 
-/* Out of the table and of memory. A channel that init never got may hold the client's descriptors. */
-static void job_free(struct job *job)
+/* Out of memory. A channel that init never got may hold the client's descriptors. */
+static void release(struct job *job)
 {
 	struct spawner *spawner = job->spawner;
-	struct job **at = bucket_of(spawner, job->id);
-
-	while (*at != job)
-		at = &(*at)->next;
-	*at = job->next;
-	spawner->job_count--;
 
 	loop_disarm(&spawner->loop, &job->timer);
 	recorderlink_forget(&spawner->recorder, &job->audit);
@@ -85,35 +72,32 @@ static void job_free(struct job *job)
 		(void)close(job->plan_fd);
 	if (job->channel_fd >= 0)
 		closing_take_channel(&spawner->closing, job->channel_fd, job->identity.uid);
-	quota_give(&spawner->quota, job->identity.uid, QUOTA_JOBS);
-	brokerlink_job_over(job->broker);
 	unshared_free(job, sizeof(*job));
+}
+
+void job_discard(struct job *job)
+{
+	release(job);
+}
+
+/* Out of the table, too. */
+static void job_free(struct job *job)
+{
+	struct spawner *spawner = job->spawner;
+	struct brokerlink *broker = job->broker;
+	struct job **at = bucket_of(spawner, job->id);
+
+	while (*at != job)
+		at = &(*at)->next;
+	*at = job->next;
+	spawner->job_count--;
+	quota_give(&spawner->quota, job->identity.uid, QUOTA_JOBS);
+	release(job);
+	brokerlink_job_over(broker);
 	spawner_touch(spawner);
 }
 
-/* ---- opening ------------------------------------------------------------------------- */
-
-static int plan_memfd(struct error *err)
-{
-	int fd = memfd_create("fsbox-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create("fsbox-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd >= 0 ? fd : error_set(err, ERR_SYSTEM, errno, "memfd_create");
-}
-
-/* Whether one more may begin now. */
-static int check_room(struct spawner *spawner, uid_t uid, struct error *err)
-{
-	if (quota_held(&spawner->quota, uid, QUOTA_STUCK) >= LIMIT_STUCK_PER_UID)
-		return error_set(err, ERR_RESOLVER_BUSY, 0,
-				 "%d helpers of user %u hang on file systems that do not answer",
-				 LIMIT_STUCK_PER_UID, uid);
-	if (spawner->config.host.audit == AUDIT_REQUIRED && !recorderlink_ready(&spawner->recorder))
-		return error_set(err, ERR_AUDIT_UNAVAILABLE, 0,
-				 "records are required, and fsbox-recorder does not take them");
-	return quota_spawn(&spawner->quota, uid, loop_now_ms(), err);
-}
+/* ---- making ------------------------------------------------------------------------- */
 
 static void auto_free_job(struct job **job)
 {
@@ -148,74 +132,6 @@ int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struc
 	job->file_fd = -1;
 	job->net = (struct jobnet)JOBNET_INIT;
 	*ret_job = steal_ptr(&job);
-	job_link(*ret_job);
-	return 0;
-}
-
-/* A job with its own two descriptors; @ret_fds are the broker's: plan memfd, channel. */
-static int job_new(struct brokerlink *broker, const struct conn *conn, int *ret_fds,
-		   struct job **ret_job, struct error *err)
-{
-	struct job *job = NULL;
-	AUTO(auto_close) int plan_fd = -1;
-	AUTO(auto_close) int their_plan_fd = -1;
-	uint64_t id = 0;
-	int ends[2];
-	int r = jobfiles_number(&broker->spawner->jobfiles, &id, err);
-
-	if (r < 0)
-		return r;
-	plan_fd = plan_memfd(err);
-	if (plan_fd < 0)
-		return plan_fd;
-	their_plan_fd = fcntl(plan_fd, F_DUPFD_CLOEXEC, 0);
-	if (their_plan_fd < 0)
-		return error_set(err, ERR_SYSTEM, errno, "dup");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "socketpair");
-
-	r = job_make(broker, id, &job, err);
-	if (r < 0) {
-		(void)close(ends[0]);
-		(void)close(ends[1]);
-		return r;
-	}
-	job->conn = conn->id;
-	job->plan_fd = steal_fd(&plan_fd);
-	job->channel_fd = ends[0];
-	ret_fds[0] = steal_fd(&their_plan_fd);
-	ret_fds[1] = ends[1];
-	*ret_job = job;
-	return 0;
-}
-
-int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, struct error *err)
-{
-	struct spawner *spawner = broker->spawner;
-	uid_t uid = broker->identity.uid;
-	struct link_message message;
-	struct job *job = NULL;
-	int fds[2];
-	int r = 0;
-
-	if ((r = check_room(spawner, uid, err)) < 0 ||
-	    (r = quota_take(&spawner->quota, uid, QUOTA_JOBS, err)) < 0)
-		return r;
-	r = job_new(broker, conn, fds, &job, err);
-	if (r < 0) {
-		quota_give(&spawner->quota, uid, QUOTA_JOBS);
-		return r;
-	}
-	spawner_touch(spawner);
-	loop_arm(&spawner->loop, &job->timer, LIMIT_SETUP_MS, on_open_too_long, job);
-
-	link_message_init(&message, LINK_JOB_OPENED, seq, conn->id, job->id);
-	brokerlink_send_take(broker, &message, fds, 2);
-
-	/* While the broker works, if it still does; what is wrong shows when the job starts. */
-	job = job_find(spawner, message.job);
-	if (job)
-		(void)adopt_note_start(job, NULL);
 	return 0;
 }
 
@@ -236,12 +152,17 @@ static void on_open_too_long(void *arg)
 	job_fail(arg, ERR_TIMEOUT, "plan", "no plan came within %d seconds", LIMIT_SETUP_MS / 1000);
 }
 
+void job_await_plan(struct job *job)
+{
+	loop_arm(&job->spawner->loop, &job->timer, LIMIT_SETUP_MS, on_open_too_long, job);
+}
+
 /* ---- starting ------------------------------------------------------------------------ */
 
 static void park(struct job *job)
 {
 	job->parked = true;
-	loop_arm(&job->spawner->loop, &job->timer, LIMIT_SETUP_MS, on_open_too_long, job);
+	job_await_plan(job);
 }
 
 /* By bwrap: the plan is the leader's alone. */

@@ -143,11 +143,8 @@ struct job {
 	struct job *next; /* spawner.jobs[] */
 };
 
-/*
- * Open a job for CONN: quotas are taken, and the broker is sent LINK_JOB_OPENED for SEQ. Fails with
- * ERR_QUOTA_EXCEEDED, ERR_NOT_AUTHORIZED (its groups), ERR_NOMEM, ERR_SYSTEM.
- */
-int job_open(struct brokerlink *broker, const struct conn *conn, uint64_t seq, struct error *err);
+/* It ends if no plan comes within LIMIT_SETUP_MS. */
+void job_await_plan(struct job *job);
 
 /*
  * The plan is in its memfd: verify it and start the leader. CONN is the connection that the job was
@@ -207,10 +204,14 @@ void jobs_broker_gone(struct spawner *spawner, const struct brokerlink *broker);
 void jobs_deinit(struct spawner *spawner);
 
 /*
- * An empty job of BROKER's with this number, in the table; the caller has taken QUOTA_JOBS, which the
- * job gives back. Fails with ERR_NOMEM or ERR_NOT_AUTHORIZED.
+ * An empty job of BROKER's with this number: known to nobody before job_enter(), and until then to be
+ * discarded. Fails with ERR_NOMEM or ERR_NOT_AUTHORIZED.
  */
 int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struct error *err);
+void job_discard(struct job *job);
+
+/* Into the table. The caller has taken QUOTA_JOBS, which the job gives back. */
+void job_enter(struct job *job);
 
 /* ---- between job.c and jobproc.c ----------------------------------------------------- */
 

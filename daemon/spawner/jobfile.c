@@ -129,10 +129,21 @@ int jobfile_write(const struct jobfiles *files, int fd, struct jobfile_record *r
 	return 0;
 }
 
+static int fill(const struct jobfiles *files, int fd, struct jobfile_record *record,
+		struct error *err)
+{
+	static const char page[RESULT_PAGE_BYTES];
+	int r = jobfile_write(files, fd, record, err);
+
+	if (r == 0 && pwrite(fd, page, sizeof(page), result_offset()) != (ssize_t)sizeof(page))
+		r = error_set(err, ERR_SYSTEM, errno, "make room for the result of job %llu",
+			      (unsigned long long)record->job);
+	return r;
+}
+
 int jobfile_make(const struct jobfiles *files, struct jobfile_record *record, int *ret_fd,
 		 struct error *err)
 {
-	static const char page[RESULT_PAGE_BYTES];
 	AUTO(auto_close) int fd = -1;
 	char name[NAME_MAX_BYTES];
 	int r = 0;
@@ -141,15 +152,37 @@ int jobfile_make(const struct jobfiles *files, struct jobfile_record *record, in
 	fd = openat(files->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "keep a record of job %s", name);
-	r = jobfile_write(files, fd, record, err);
-	if (r == 0 && pwrite(fd, page, sizeof(page), result_offset()) != (ssize_t)sizeof(page))
-		r = error_set(err, ERR_SYSTEM, errno, "make room for the result of job %s", name);
+	r = fill(files, fd, record, err);
 	if (r < 0) {
 		jobfile_remove(files, record->job);
 		return r;
 	}
 	*ret_fd = steal_fd(&fd);
 	return 0;
+}
+
+int jobfile_prepare(const struct jobfiles *files, struct jobfile_record *record, int *ret_fd,
+		    struct error *err)
+{
+	AUTO(auto_close) int fd = openat(files->dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	int r = 0;
+
+	if (fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "prepare a record");
+	r = fill(files, fd, record, err);
+	if (r == 0)
+		*ret_fd = steal_fd(&fd);
+	return r;
+}
+
+int jobfile_name(const struct jobfiles *files, uint64_t job, int fd)
+{
+	char name[NAME_MAX_BYTES];
+	char self[64];
+
+	name_of_job(job, name);
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, files->dir_fd, name, AT_SYMLINK_FOLLOW);
 }
 
 void jobfile_remove(const struct jobfiles *files, uint64_t job)

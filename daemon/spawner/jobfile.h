@@ -100,6 +100,14 @@ void jobfiles_go_above(struct jobfiles *files, uint64_t job);
 int jobfile_make(const struct jobfiles *files, struct jobfile_record *record, int *ret_fd,
 		 struct error *err);
 
+/*
+ * The same, but without a name: nothing is left of it when it is closed. Fails with ERR_SYSTEM, also where
+ * the file system has no such files (O_TMPFILE). jobfile_name() gives it its name, or -1 with errno set.
+ */
+int jobfile_prepare(const struct jobfiles *files, struct jobfile_record *record, int *ret_fd,
+		    struct error *err);
+int jobfile_name(const struct jobfiles *files, uint64_t job, int fd);
+
 /* Replace the record. Fails with ERR_SYSTEM. */
 int jobfile_write(const struct jobfiles *files, int fd, struct jobfile_record *record,
 		  struct error *err);

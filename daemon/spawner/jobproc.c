@@ -16,6 +16,7 @@
 #include "daemon/spawner/builder.h"
 #include "daemon/spawner/enginewords.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobopen.h"
 #include "daemon/spawner/jobpid1.h"
 #include "daemon/spawner/jobtime.h"
 #include "daemon/spawner/inherit.h"
@@ -209,6 +210,7 @@ static void take_started(struct job *job)
 	}
 	adopt_note(job);
 	audit_started(job);
+	jobopen_ahead(job->broker);
 }
 
 static void take_exited(struct job *job, const struct exit_record *record)

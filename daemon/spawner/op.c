@@ -6,6 +6,7 @@
 #include "common/scope.h"
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/job.h"
+#include "daemon/spawner/jobopen.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/opgrant.h"
 #include "daemon/spawner/spawner.h"
@@ -48,7 +49,7 @@ static int op_conn_closed(const struct request *request, struct error *err)
 
 static int op_job_open(const struct request *request, struct error *err)
 {
-	return job_open(request->link, request->conn, request->message->seq, err);
+	return jobopen(request->link, request->conn, request->message->seq, err);
 }
 
 static int op_job_start(const struct request *request, struct error *err)
@@ -337,8 +338,10 @@ void op_handle(struct brokerlink *link, const struct op_message *message)
 	struct request request = { .link = link, .message = message };
 	struct error err = ERROR_INIT;
 	struct link_message done;
-	int r = permit(&request, row, &err);
+	int r = jobopen_claim(link, message->job, message->conn, &err);
 
+	if (r == 0)
+		r = permit(&request, row, &err);
 	if (r == 0)
 		r = row->fn(&request, &err);
 	if ((row->flags & OP_TELLS_ONLY) != 0)

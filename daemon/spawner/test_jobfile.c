@@ -130,6 +130,33 @@ static void a_record_is_found_again(void **state)
 	assert_int_equal(look(place).count, 0);
 }
 
+static void one_without_a_name_is_found_once_it_has_one(void **state)
+{
+	struct place *place = *state;
+	struct jobfile_record record = a_record(7);
+	struct error err = ERROR_INIT;
+	struct seen seen;
+	int fd = -1;
+
+	assert_int_equal(jobfile_prepare(&place->files, &record, &fd, &err), 0);
+	assert_false(is_there(place, "7"));
+	assert_int_equal(look(place).count, 0);
+	assert_int_equal(jobfile_name(&place->files, 7, fd), 0);
+	assert_int_equal(jobfile_name(&place->files, 7, fd), -1);
+	(void)close(fd);
+	seen = look(place);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.record.job, 7);
+	(void)close(seen.fd);
+
+	/* Nothing is left of one that never got one. */
+	record = a_record(8);
+	assert_int_equal(jobfile_prepare(&place->files, &record, &fd, &err), 0);
+	(void)close(fd);
+	jobfile_remove(&place->files, 7);
+	assert_int_equal(look(place).count, 0);
+}
+
 static void numbers_are_never_used_twice(void **state)
 {
 	struct place *place = *state;
@@ -412,6 +439,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_record_is_found_again),
+		TEST(one_without_a_name_is_found_once_it_has_one),
 		TEST(numbers_are_never_used_twice),
 		TEST(tampered_records_are_removed),
 		TEST(what_is_no_file_of_ours_is_not_read),

@@ -225,7 +225,7 @@ struct op_message {
 enum link_kind {
 	LINK_CONFIG = 1, /* first message */
 	LINK_CONN,       /* + [connection, pidfd of the peer] */
-	LINK_JOB_OPENED, /* + [plan memfd, job channel] */
+	LINK_JOB_OPENED, /* + [plan memfd, job channel]; seq 0: ahead of the next OP_JOB_START */
 	LINK_JOB_UP,     /* pid 1 of the job is known to fsboxd */
 	LINK_JOB_FAILED, /* the job never ran its command; nothing of it is left */
 	LINK_JOB_ENDED,  /* the job is over, as fsboxd saw it */

@@ -379,4 +379,20 @@ def idle_means_asleep():
             print("#", *[line.strip() for line in file if line.startswith("Pss:")])
 
 
+@case(root=True)
+def R13_a_job_opened_ahead_is_a_job_like_others():
+    """Fsboxd opens the next one before the broker asks: that gives it nothing it could not have asked for."""
+    fsboxd = spawner("system", "ahead_broker")
+    fsboxd.start(config="max-jobs-per-uid = 20\n")
+    try:
+        said = fsboxd.ask("m").splitlines()
+        equal(said, ["one ahead", "of a connection that is not ours: not-authorized",
+                     "of ours, after that: not-authorized", "abandoned: job-unknown",
+                     "without a plan: bad-frame", "again: job-unknown"])
+        equal(fsboxd.ask("crowd"), "one too many: quota-exceeded\n")
+        equal(fsboxd.process.poll(), None, "fsboxd's end")
+    finally:
+        fsboxd.stop()
+
+
 lib.main()
