@@ -85,8 +85,7 @@ def measure(report, mode, commands):
                   ("guard", spawns.measure_guard, "", []),
                   ("network", spawns.measure_networks, "", [])]
     if mode != "user":
-        steps += [("zygotes", spawns.measure_zygotes, "zygotes = 12
-", [])]
+        steps += [("zygotes", spawns.measure_zygotes, "zygotes = 12\n", [])]
     for name, function, config, more in steps:
         if name not in OPTIONS.benchmarks:
             continue
