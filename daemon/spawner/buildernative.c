@@ -59,9 +59,10 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 	return 0;
 }
 
-int builder_enrol(const struct builder_guard *guard, int *ret_end_fd, struct error *err)
+int builder_enrol_take(const struct builder_guard *guard, int mount_ns_fd, int *ret_end_fd,
+		       struct error *err)
 {
-	AUTO(auto_close) int mount_ns_fd = -1;
+	AUTO(auto_close) int own_fd = mount_ns_fd;
 	AUTO(auto_close) int end_read = -1;
 	AUTO(auto_close) int end_write = -1;
 	struct guard_order order;
@@ -72,12 +73,13 @@ int builder_enrol(const struct builder_guard *guard, int *ret_end_fd, struct err
 	*ret_end_fd = -1;
 	if (guard->order_fd < 0)
 		return 0;
-	mount_ns_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	if (mount_ns_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
+	if (own_fd < 0)
+		own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (own_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "prepare for the guard");
 	end_read = fds[1] = ends[0];
 	end_write = ends[1];
-	fds[0] = mount_ns_fd;
+	fds[0] = own_fd;
 	guard_order_init(&order, GUARD_ORDER_JOB);
 	order.plan = guard->plan;
 	order.job = guard->job;
@@ -141,7 +143,7 @@ static int native_enter_job(struct builder *builder, int *ret_end_fd, struct err
 
 	if (guard.order_fd >= 0)
 		guard.order_fd = BUILDER_FD_GUARD;
-	if (r < 0 || (r = builder_enrol(&guard, ret_end_fd, err)) < 0 ||
+	if (r < 0 || (r = builder_enrol_take(&guard, -1, ret_end_fd, err)) < 0 ||
 	    (r = builder_forget_shared(builder, err)) < 0)
 		return r;
 	builder->stage = "inherit";

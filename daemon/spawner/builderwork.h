@@ -97,9 +97,11 @@ int builder_enter_template(struct builder *builder, struct error *err);
 
 /*
  * Tell the guard where this job's mounts are. *RET_END_FD, to be closed when nothing runs any more, is how
- * it knows of the end; -1 where there is no guard. Takes the descriptor of GUARD.
+ * it knows of the end; -1 where there is no guard. Takes the descriptor of GUARD and MOUNT_NS_FD, our mount
+ * namespace (-1: opened here).
  */
-int builder_enrol(const struct builder_guard *guard, int *ret_end_fd, struct error *err);
+int builder_enrol_take(const struct builder_guard *guard, int mount_ns_fd, int *ret_end_fd,
+		       struct error *err);
 
 /* Init, if it were ever taken over, could make other jobs of this template believe it. */
 int builder_forget_shared(const struct builder *builder, struct error *err);

@@ -20,10 +20,12 @@
 
 /*
  * @mounts_fd  tells of changes to our own mounts (poll on mountinfo, proc_pid_mountinfo(5))
+ * @own_fd     our mount namespace, for the guard
  * @setup      for init; what depends on the job is still missing
  */
 struct waiting {
 	int mounts_fd;
+	int own_fd;
 	struct buf setup;
 	struct init_born born;
 };
@@ -47,7 +49,8 @@ static int bear(struct builder *builder, struct waiting *waiting, struct error *
 	    (r = builder_enter_template(builder, err)) < 0)
 		return r;
 	waiting->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	if (waiting->mounts_fd < 0)
+	waiting->own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (waiting->mounts_fd < 0 || waiting->own_fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "open /proc/self/mountinfo");
 	builder->stage = "inherit";
 	if ((r = inherit_limit(&builder->inherit, err)) < 0 ||
@@ -136,7 +139,7 @@ static int begin(struct builder *builder, struct waiting *waiting,
 	    (r = map_result(builder, &fds[3], err)) < 0)
 		return r;
 	builder->stage = "guard";
-	return builder_enrol(&guard, ret_end_fd, err);
+	return builder_enrol_take(&guard, waiting->own_fd, ret_end_fd, err);
 }
 
 /* It is of no use: no job ends by that, and no role failed. */
@@ -153,7 +156,9 @@ static _Noreturn void fail(const struct builder *builder, const struct error *er
 _Noreturn void builder_run_zygote(const struct builder_input *input)
 {
 	struct builder builder = BUILDER_INIT(input);
-	struct waiting waiting = { .mounts_fd = -1, .setup = BUF_INIT(LIMIT_PLAN_BYTES) };
+	struct waiting waiting = { .mounts_fd = -1,
+				   .own_fd = -1,
+				   .setup = BUF_INIT(LIMIT_PLAN_BYTES) };
 	struct error err = ERROR_INIT;
 	struct zygote_message message;
 	int fds[ZYGOTE_FD_COUNT];

@@ -155,10 +155,11 @@ static void settled(struct job *job)
 {
 	bool was_prepared = job->template != NULL;
 
-	if (was_prepared) {
+	/* Who began in a zygote took no copy: the next one is for the next zygote, and made after that. */
+	if (was_prepared && !job->zygote)
 		templatecopy_more(job->template);
+	if (was_prepared)
 		zygotes_refill(job->template);
-	}
 	template_leave(job);
 	/* Without a template the leader is of today's making and still root: it has another one. */
 	if (was_prepared && job->channel_fd >= 0)
@@ -183,9 +184,9 @@ static void take_up(struct job *job)
 		return;
 	}
 	job->up = true;
+	settled(job);
 	if (job->zygote)
 		zygotejob_up(job);
-	settled(job);
 	guardlink_up(job);
 	link_message_init(&message, LINK_JOB_UP, 0, job->conn, job->id);
 	message.u.up.pid = job->pid1;

@@ -113,6 +113,7 @@ static void on_zygote_report(const struct report_message *report, void *arg)
 		return;
 	}
 	zygote->ready = true;
+	templatecopy_more(zygote->template);
 	zygote->template->zygotes.failures = 0;
 	zygote->template->spawner->zygotes.ready++;
 }

@@ -14,7 +14,7 @@ import threading
 import time
 
 import lib
-from lib import User, case, equal, project, spawn_status, status_is, succeeds, wait_for
+from lib import User, case, contains, equal, project, spawn_status, status_is, succeeds, wait_for
 from restarting import begin, detached, end, listed, wait
 from templates import HURRIED, memory_of
 from zygotelib import MODES, counts, refuses, served, warm, with_zygotes, zygotes
@@ -89,10 +89,10 @@ def r16_nothing_is_left_of_privilege_in_a_zygote(daemon):
             equal(int(status[name], 16), 0, name)
         equal((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
         equal(status["Uid"].split(), [str(daemon.user.uid)] * 4)
-        # Three times /dev/null, two pipes, the socket, the host's root, its signals, mountinfo.
+        # Three times /dev/null, two pipes, the socket, the host's root, its signals, mountinfo, its mounts.
         links = [os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")]
         kinds = sorted(link.split(":")[0] for link in links)
-        equal(kinds, sorted(["/dev/null"] * 4 + ["pipe"] * 2 + ["socket", "/", "anon_inode",
+        equal(kinds, sorted(["/dev/null"] * 4 + ["pipe"] * 2 + ["socket", "/", "anon_inode", "mnt",
                                                               next(k for k in kinds if "mountinfo" in k)]))
     out = succeeds(served(daemon, "--", "/bin/sh", "-c", "grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status;"
                           " ls /proc/self/fd | wc -l; ls /proc | grep -c '^[0-9]'", cwd=place))
@@ -281,6 +281,26 @@ def r14_zygotes_that_were_stopped_or_killed_delay_nobody(daemon):
         if time.monotonic() - begun > 2:
             raise AssertionError(f"{signo}: it took {time.monotonic() - begun:.1f} s")
         wait_for(lambda its=pids: not set(its) & set(zygotes()), 5, "those to go")
+
+
+@zygote_case(modes=("system",))
+def r14_limits_that_its_user_takes_from_a_zygote(daemon):
+    """prlimit(2) is his right. What then cannot be a job begins the ordinary way; nobody's limits rise."""
+    place = project(daemon, "lowered")
+    warm(daemon, cwd=place, count=2)
+    for pid in zygotes():
+        lib.as_user(daemon.user, resource.prlimit, pid, resource.RLIMIT_NOFILE, (3, 3))
+        for name in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE):
+            try:
+                lib.as_user(daemon.user, resource.prlimit, pid, name, (1 << 20, 1 << 20))
+            except AssertionError as error:
+                contains(str(error), "PermissionError" if name == resource.RLIMIT_CORE else "Error")
+            else:
+                raise AssertionError(f"limit {name} was raised")
+    result, refused = refuses(daemon, "--", "/bin/sh", "-c", "ulimit -n; exit 4", cwd=place)
+    status_is(result, 4)
+    equal(refused > 0, True, "zygotes refused")
+    equal(int(result.stdout) > 3, True, lib.text(result.stdout))
 
 
 @zygote_case()
