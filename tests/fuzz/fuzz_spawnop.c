@@ -27,6 +27,8 @@ static void read_text(const char *text, size_t room)
 
 static void read_op(const struct op_message *message)
 {
+	if (message->kind == OP_GRANT_CREATE)
+		READ_TEXT(message->u.grant.command);
 	if (message->kind != OP_JOB_START)
 		return;
 	READ_TEXT(message->u.start.profile);
@@ -41,6 +43,11 @@ static void read_link(const struct link_message *message)
 
 	if (message->kind == LINK_ERROR && failure_to_error(&message->u.failure, &err) >= 0)
 		abort();
+	if (message->kind == LINK_GRANT_ENTRY) {
+		READ_TEXT(message->u.grant_entry.terms.command);
+		if (strlen(grant_state_name((enum grant_state)message->u.grant_entry.state)) == 0)
+			abort();
+	}
 	if (message->kind != LINK_CONFIG)
 		return;
 	READ_TEXT(message->u.config.run_dir);
