@@ -41,6 +41,8 @@ want clang-14 have_command clang-14
 want clang-format-14 have_command clang-format-14
 want clang-tidy-14 have_command clang-tidy-14
 want systemd have_command systemd-socket-activate
+want systemd-container have_command systemd-nspawn
+want dbus have_command dbus-daemon
 install_missing || {
 	echo "0 passed, 1 failed"
 	exit 1

@@ -51,9 +51,15 @@ int fdstore_take(struct fdstore *store, int *count, struct error *err)
 		size_t length = strcspn(name, ":");
 		uint64_t job = job_of(name, length);
 
-		if (length == strlen(FDSTORE_LISTEN) && strncmp(name, FDSTORE_LISTEN, length) == 0)
-			store->had_listen = true;
+		bool is_listen = length == strlen(FDSTORE_LISTEN) &&
+				 strncmp(name, FDSTORE_LISTEN, length) == 0;
+
 		name += length + (name[length] == ':');
+		if (is_listen && store->had_listen) {
+			(void)close(fd); /* the same once more */
+			continue;
+		}
+		store->had_listen |= is_listen;
 		if (job != 0) {
 			store->items[store->count++] = (struct fdstore_item){ job, fd };
 			continue;
@@ -76,6 +82,22 @@ int fdstore_take(struct fdstore *store, int *count, struct error *err)
 	return 0;
 }
 
+static void take_out(const char *name)
+{
+	char state[96];
+
+	(void)snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	(void)notify_send(state, NULL);
+}
+
+static void forget(uint64_t job)
+{
+	char name[32];
+
+	name_of(job, name);
+	take_out(name);
+}
+
 int fdstore_claim(struct fdstore *store, uint64_t job)
 {
 	for (size_t i = 0; i < store->count; i++) {
@@ -85,19 +107,11 @@ int fdstore_claim(struct fdstore *store, uint64_t job)
 		if (item->job != job || fd < 0)
 			continue;
 		item->fd = -1;
+		/* In case that the manager kept it: it may be over already. */
+		forget(job);
 		return fd;
 	}
 	return -1;
-}
-
-static void forget(uint64_t job)
-{
-	char name[32];
-	char state[96];
-
-	name_of(job, name);
-	(void)snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	(void)notify_send(state, NULL);
 }
 
 void fdstore_drop_rest(struct fdstore *store)
@@ -118,6 +132,8 @@ static void put(const char *name, int fd)
 	struct error err = ERROR_INIT;
 	char state[96];
 
+	/* What it passed it may have kept as well: under each name there shall be one. */
+	take_out(name);
 	/* FDPOLL: a pidfd of a process that ended is as good; it would be thrown out for that. */
 	(void)snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
 	if (notify_send_fd(state, fd, &err) < 0)

@@ -4,7 +4,8 @@
 
 /*
  * The service manager's descriptor store (systemd.service(5), FileDescriptorStoreMax=): what is in it when
- * this fsboxd ends is passed to the next one, once; so everything is stored again at each start.
+ * this fsboxd ends is passed to the next one, and is perhaps not in it any more; so everything is stored again
+ * at each start, in place of what it has under that name.
  *
  * In it are the listening socket, where fsboxd made that itself ("listen"), so that nobody is refused
  * between two, and a pidfd of each job's pid 1 ("job-NUMBER"), so that it is known for sure which process
@@ -49,7 +50,7 @@ struct fdstore {
  */
 int fdstore_take(struct fdstore *store, int *count, struct error *err);
 
-/* The descriptor of JOB's pid 1, now the caller's, or -1. */
+/* The descriptor of JOB's pid 1, now the caller's and not in the store any more, or -1. */
 int fdstore_claim(struct fdstore *store, uint64_t job);
 
 /* Those that nobody claimed are closed, here and in the service manager's store. */
