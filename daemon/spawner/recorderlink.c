@@ -464,7 +464,7 @@ void recorderlink_send_durable(struct recorderlink *link, enum event_kind kind,
 	link->waits = wait;
 	wait->seq = recorderlink_send(link, kind, event);
 	if (wait->seq == 0)
-		wait->due_ms = 0; /* dropped: told from the loop, at once */
+		wait->due_ms = loop_now_ms(); /* dropped: told from the loop, at once */
 	look_for_patience(link);
 }
 
