@@ -172,8 +172,11 @@ static void on_line(const char *text, size_t size, void *arg)
 static int replay(struct ledger *ledger, struct error *err)
 {
 	size_t bad = 0;
-	int r = ledger_file_read(&ledger->file, on_line, ledger, &bad, err);
+	int r = 0;
 
+	ledger->table.replaying = true;
+	r = ledger_file_read(&ledger->file, on_line, ledger, &bad, err);
+	ledger->table.replaying = false;
 	ledger->replay.damaged += bad;
 	ledger->replay.entries = ledger->table.count;
 	return r;

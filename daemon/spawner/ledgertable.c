@@ -156,7 +156,7 @@ int ledger_table_obtain(struct ledger_table *table, const char *path,
 		*ret_entry = entry;
 		return 0;
 	}
-	if (count_of(table, identity->uid) >= LIMIT_PLACEHOLDERS_PER_UID)
+	if (!table->replaying && count_of(table, identity->uid) >= LIMIT_PLACEHOLDERS_PER_UID)
 		return error_set(err, ERR_QUOTA_EXCEEDED, 0, "user %u has %d placeholders",
 				 identity->uid, LIMIT_PLACEHOLDERS_PER_UID);
 	if (table->count >= LIMIT_LEDGER_ENTRIES)

@@ -60,6 +60,7 @@ struct ledger_identity {
 /*
  * @entries     sorted by path, then uid; pointers, so that making room for one is cheap
  * @identities  few: one for each that has placeholders
+ * @replaying   a file is being read: there are also those that it has not forgotten yet, and no user's bound
  * @paths       names of one user's files are nothing for processes of another (R15)
  */
 struct ledger_table {
@@ -68,6 +69,7 @@ struct ledger_table {
 	size_t count;
 	size_t capacity;
 	struct ledger_identity *identities;
+	bool replaying;
 };
 
 void ledger_table_deinit(struct ledger_table *table);
@@ -84,7 +86,7 @@ bool ledger_table_has_below(const struct ledger_table *table, const char *path);
 
 /*
  * The same, new and without claims if there was none. Fails with ERR_NOMEM, or ERR_QUOTA_EXCEEDED past
- * LIMIT_PLACEHOLDERS_PER_UID or LIMIT_LEDGER_ENTRIES.
+ * LIMIT_PLACEHOLDERS_PER_UID (unless @replaying) or LIMIT_LEDGER_ENTRIES.
  */
 int ledger_table_obtain(struct ledger_table *table, const char *path,
 			const struct identity *identity, struct ledger_entry **ret_entry,
