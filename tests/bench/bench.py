@@ -9,7 +9,7 @@ own users, homes, /run, processes); else user mode alone. Nothing of it is left,
 
 Every ratio is of medians of one run, in turns of ten, so that what else the machine does hits all alike.
 --quick: fewer rounds, to see whether it works. --only: some benchmarks (policy spawn throughput growth many
-egress zygotes exposure guard network idle) or modes (system user root).
+egress zygotes exposure guard ledger network idle) or modes (system user root).
 """
 
 import argparse
@@ -41,7 +41,7 @@ from report import Report, print_table, write_json  # noqa: E402  pylint: disabl
 
 MODES = ("system", "user", "root")
 BENCHMARKS = ("policy", "spawn", "throughput", "growth", "many", "egress", "zygotes", "exposure",
-              "guard", "network", "idle")
+              "guard", "ledger", "network", "idle")
 RECORDS = os.path.join(TOP, "records")
 TARGETS = ["daemon/fsboxd", "daemon/fsbox-broker", "daemon/fsbox-init", "daemon/fsbox-recorder",
            "daemon/fsbox-egress", "client/fsboxctl", "tests/bench/bench_policy", "tests/bench/bench_spawn",
@@ -83,6 +83,7 @@ def measure(report, mode, commands):
     if mode != "root":
         steps += [("exposure", rest.measure_exposure, "", []),
                   ("guard", spawns.measure_guard, "", []),
+                  ("ledger", spawns.measure_ledger, "", []),
                   ("network", spawns.measure_networks, "", [])]
     if mode != "user":
         steps += [("zygotes", spawns.measure_zygotes, "zygotes = 12\n", [])]

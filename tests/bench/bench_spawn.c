@@ -5,14 +5,14 @@
  *
  *	bench_spawn --work DIR [--json] [--rules N[,N...]] [--rounds N] [--seconds S] [--engine E]
  *	            [--mode NAME] [--name NAME] [--ctl FSBOXCTL] [--daemon FSBOXD] [--no-bwrap]
- *	            [--no-cold] [--firejail] [--nets] [--unguarded] [--peer NAME COMMAND]...
+ *	            [--no-cold] [--firejail] [--nets] [--unguarded] [--absent] [--peer NAME COMMAND]...
  *
  * Every way to run /usr/bin/true has its turns, ten rounds at a time, until each has had N rounds or S
  * seconds (but five rounds at least). The ways, for each number of rules: the client library, the same with
  * a policy that nothing was made for ("cold"), bubblewrap (not above 2,900). For the first number also:
  * how long after the status there is still something of the job ("after status"), with --nets the networks
- * host and proxy beside none, with --unguarded rules that need no guard ("no guard"), fsboxctl, firejail, and peers, whose COMMAND is cut at spaces and runs true its
- * own way. --mode and --name are only repeated in what is printed. Below DIR the home of bench_rules.h is
+ * host and proxy beside none, with --unguarded rules that need no guard ("no guard"), with --absent one more rule, of an absent
+ * path ("absent deny"), fsboxctl, firejail, and peers, whose COMMAND is cut at spaces and runs true its own way. --mode and --name are only repeated in what is printed. Below DIR the home of bench_rules.h is
  * made; it should lie where homes do.
  */
 
@@ -74,6 +74,7 @@ struct bench {
 	bool firejail;
 	bool nets;
 	bool unguarded;
+	bool absent;
 	struct {
 		const char *name;
 		char *argv[PEER_WORDS];
@@ -143,6 +144,21 @@ static double run_request(struct bench *bench, struct way *way)
 		does_not_run(way, "its status is not 0");
 	(void)fsbox_exit_free(end);
 	return now_us() - begin;
+}
+
+/* With a denied path that is absent in a writable tree: something is made there first, and removed after. */
+static double run_absent(struct bench *bench, struct way *way)
+{
+	struct bench_rules *policy = way->policy;
+	char *path = policy->paths[policy->count];
+	double us = 0;
+
+	(void)snprintf(path, BENCH_PATH_BYTES, "%.400s/d8/absent", policy->home);
+	policy->rule[policy->count] = (struct fsbox_rule){ .path = path, .access = FSBOX_DENY };
+	policy->count++;
+	us = run_request(bench, way);
+	policy->count--;
+	return us;
 }
 
 /* With a rule that no spawn before had: no policy, no template. */
@@ -229,6 +245,8 @@ static void add_ways(struct bench *bench)
 		add_way(bench, "network host", run_request, first)->net = "host";
 		add_way(bench, "network proxy", run_request, first)->net = "proxy";
 	}
+	if (bench->absent)
+		(void)add_way(bench, "absent deny", run_absent, first);
 	if (bench->unguarded) {
 		bench->open_policy = bench_rules_unguarded(first);
 		(void)add_way(bench, "no guard", run_request, &bench->open_policy);
@@ -366,6 +384,7 @@ static bool parse_flag(struct bench *bench, const char *option)
 		     : strcmp(option, "--firejail") == 0  ? &bench->firejail
 		     : strcmp(option, "--nets") == 0      ? &bench->nets
 		     : strcmp(option, "--unguarded") == 0 ? &bench->unguarded
+		     : strcmp(option, "--absent") == 0    ? &bench->absent
 							  : NULL;
 
 	if (flag)

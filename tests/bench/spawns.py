@@ -70,6 +70,31 @@ def measure_guard(report, daemon, mode, quick):
                f"without one ({shown(guarded)} : {shown(free)})", at_most=1.03)
 
 
+def measure_ledger(report, daemon, mode, quick):
+    """Jobs that stand on nothing, alone and while another job stands on many placeholders, in turns; and one that
+    stands on one."""
+    place = lib.project(daemon, "holder")
+    deny = [word for number in range(100) for word in ("--deny", f"{place}/absent{number}")]
+    rounds, seconds = (20, 1) if quick else (200, 4)
+    alone, beside, absent = [], [], []
+    for _ in range(1 if quick else 3):
+        times = spawn_times(report, daemon, mode, "ledger", [RULES], rounds, seconds, "--no-cold", "--no-bwrap",
+                            "--absent")
+        alone.append(times["library", RULES])
+        absent.append(times["absent deny", RULES])
+        lib.succeeds(daemon.detach(*deny, "--", "/bin/sleep", "600", cwd=place))
+        times = spawn_times(report, daemon, mode, "ledger-held", [RULES], rounds, seconds, "--no-cold",
+                            "--no-bwrap")
+        beside.append(times["library", RULES])
+        for job in daemon.jobs():
+            daemon.ctl("signal", str(job["job"]), "KILL")
+        lib.wait_for(lambda: not daemon.jobs() and not os.listdir(place), 20, "the other job's end")
+    report.row(mode, "warm spawn beside 100 placeholders of another job", min(beside) / min(alone), "x",
+               f"without ({shown(min(beside))} : {shown(min(alone))})", at_most=1.03)
+    report.row(mode, "spawn with one absent denied path", min(absent) / 1000, "ms",
+               f"without it: {shown(min(alone))}")
+
+
 def measure_networks(report, daemon, mode, quick):
     """A network of its own beside the host's; fewer in a turn than the pool keeps."""
     times = spawn_times(report, daemon, mode, "network", [RULES], 50 if quick else 600, 2 if quick else 10,
