@@ -93,10 +93,14 @@ static int append(struct ledger *ledger, enum ledger_act act, uint64_t job,
 	begin_line(ledger, act, job, entry);
 	ledger_line_write(&ledger->line, &text);
 	r = buf_check(&text, "a line of the ledger", err);
-	/* Claims are for a successor of ours; a machine that goes down takes their jobs with it. */
+	/*
+	 * Only what is about to be made must be on the disk first. What it became a power cut may lose: then it is
+	 * known by its marks and the time of its birth. Claims are for a successor of ours; a machine that goes down
+	 * takes their jobs with it.
+	 */
 	if (r == 0)
-		r = ledger_file_append(&ledger->file, text.data, text.size,
-				       act == LEDGER_INTENT || act == LEDGER_MADE, err);
+		r = ledger_file_append(&ledger->file, text.data, text.size, act == LEDGER_INTENT,
+				       err);
 	if (r == 0 &&
 	    ledger->file.size > FILE_SPARE_BYTES + (off_t)ledger->table.count * 8 * ENTRY_BYTES &&
 	    ledger_file_replace(&ledger->file, false, NULL) == 0)

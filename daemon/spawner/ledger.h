@@ -7,7 +7,8 @@
  * one job's end never removes what another still stands on; and on disk, so that the end of fsboxd or of
  * the machine leaves none behind (R26).
  *
- * Recorded, and on the disk, before one is made, and again when it is known which object it became. Forgotten
+ * Recorded, and on the disk, before one is made; recorded again when it is known which object it became, which
+ * is on the disk with whatever is announced next, or when the kernel writes it there. Forgotten
  * only some time after it was removed, when that is on the disk too (ledger_tidy()).
  *
  * Nothing here touches a placeholder: placeholder.h does, as the peer; sweep.h says when.

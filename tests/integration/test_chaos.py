@@ -97,6 +97,9 @@ def rounds(daemon, runtime):
                 why = (bool(this.killed) and "killed: ") or "edited: "
                 why += (re.findall(r"(?:\[\w*\] )?\(([a-z-]+)\)", job.said or "") or ["?"])[0]
                 reasons[why] = reasons.get(why, 0) + 1
+                # The user's edits alone are seldom a reason.
+                if not this.killed:
+                    print(f"# {daemon.mode}: seed {seed}: {(job.said or '').strip()}", flush=True)
         for _, victim, _ in this.killed:
             kills[victim] = kills.get(victim, 0) + 1
         shutil.rmtree(this.place, True)
