@@ -142,12 +142,9 @@ def repository(daemon, name):
 def of_user(daemon):
     """The guard of the daemon's user."""
     for pid in guards():
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-                status = file.read()
-            if (f"Uid:\t{daemon.user.uid}\t" in status and
-                    f"PPid:\t{daemon.process.pid}\n" in status):
-                return pid
+        status = lib.status_of(pid)
+        if status["Uid"].startswith(f"{daemon.user.uid}\t") and status["PPid"] == str(daemon.process.pid):
+            return pid
     return None
 
 

@@ -14,6 +14,7 @@ ends early with Skip, and its name carries the number of the requirement it hold
 """
 
 import atexit
+import collections
 import contextlib
 import ctypes
 import functools
@@ -457,6 +458,20 @@ def processes(name=None):
             if line[line.rindex(")") + 2] != "Z" and (name is None or comm == name):
                 found[int(pid)] = comm
     return found
+
+
+def status_of(pid):
+    """The lines of /proc/PID/status; "" for each where PID is gone."""
+    found = collections.defaultdict(str)
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            found.update(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    return found
+
+
+def parent_of(pid):
+    """0 where PID is gone."""
+    return int(status_of(pid)["PPid"] or 0)
 
 
 def descriptors(pid):

@@ -5,16 +5,7 @@ import contextlib
 import os
 
 import lib
-from lib import equal, succeeds
-
-
-def parent_of(pid):
-    """0 when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
+from lib import equal, parent_of, succeeds
 
 
 def templates(daemon):

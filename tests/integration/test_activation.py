@@ -19,11 +19,6 @@ def notify_socket(path):
     return server
 
 
-def parent_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return int(file.read().rsplit(")", 1)[1].split()[1])
-
-
 @case("system", "root")
 def readiness_is_told_when_it_serves(daemon):
     daemon.stop()
@@ -87,7 +82,7 @@ def fsboxctl_starts_a_daemon_for_its_caller():
     for process in many:
         out, errors = process.communicate(timeout=60)
         equal((process.returncode, out, errors), (6, b"inside\n", b""))
-    daemons = [pid for pid in lib.processes("fsboxd") if parent_of(pid) == 1]  # not its children
+    daemons = [pid for pid in lib.processes("fsboxd") if lib.parent_of(pid) == 1]  # not its children
     equal(len(daemons), 1, "daemons")
     with open(f"/proc/{daemons[0]}/status", encoding="utf-8") as file:
         contains(file.read(), f"Uid:\t{user.uid}\t")

@@ -291,9 +291,8 @@ def the_broker_killed(daemon):
     if not running.beats():  # and its client has had its answer
         raise AssertionError("it does not run")
     for pid in roles(daemon, "fsbox-broker"):
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            if f"Uid:\t{daemon.user.uid}\t" in file.read():
-                os.kill(pid, signal.SIGKILL)
+        if lib.status_of(pid)["Uid"].startswith(f"{daemon.user.uid}\t"):
+            os.kill(pid, signal.SIGKILL)
     if not running.beats():
         raise AssertionError("the command stopped with its broker")
     # Others are served at once; this client asks the next broker, and gets the exact result.

@@ -9,7 +9,7 @@ import threading
 import time
 
 import egresslib as e
-from lib import case, contains, equal, lacks, main, wait_for
+from lib import case, contains, equal, lacks, main, status_of, wait_for
 
 EGRESS = None
 
@@ -514,11 +514,6 @@ def r33_garbage_from_fsboxd_ends_it():
 
 
 # ---- confinement ---------------------------------------------------------------------------
-
-
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
 @case(root=True)

@@ -87,9 +87,8 @@ def leaders(daemon):
     """Processes of fsboxd's that are the user's already."""
     found = []
     for pid in lib.processes("fsboxd"):
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
-        if int(status["PPid"]) == daemon.process.pid and int(status["Uid"].split()[0]) == daemon.user.uid:
+        status = lib.status_of(pid)
+        if status["PPid"] == str(daemon.process.pid) and status["Uid"].startswith(f"{daemon.user.uid}\t"):
             found.append((pid, status["State"][0]))
     return found
 

@@ -18,21 +18,16 @@ import threading
 import time
 
 import lib
-from lib import User, as_user, case, contains, equal, lacks, project, status_is, succeeds, wait_for
+from lib import User, as_user, case, contains, equal, lacks, project, status_is, status_of, succeeds, wait_for
 from wire import Closed, Connection, kind_of
 
 MODES = ("system", "user")
 ALL = ("system", "user", "root")
 
 
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-
-
 def brokers(user):
     return [pid for pid in lib.processes("fsbox-broker")
-            if status_of(pid)["Uid"].split()[0] == str(user.uid)]
+            if status_of(pid)["Uid"].startswith(f"{user.uid}\t")]
 
 
 def spawn_params(place, **more):

@@ -15,7 +15,7 @@ import time
 
 import lib
 from fakebroker import Spawner
-from lib import User, case, contains, equal, project, status_is, succeeds, wait_for
+from lib import User, case, contains, equal, project, status_is, status_of, succeeds, wait_for
 from netlib import (ALL, ENGINES, HOSTS, MODES, NO_WAY, Server, all_in, at_one_port, both, egress_of, events,
                     inside, last_job, our_hosts)
 
@@ -65,11 +65,6 @@ def socks(kind, address, port, command=1, version=5):
     except (TimeoutError, ConnectionResetError):
         return "nothing"
 '''
-
-
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
 # ---- only what the list allows -----------------------------------------------------------------

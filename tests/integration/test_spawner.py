@@ -120,10 +120,9 @@ def signals_reach_the_command():
 
 def pid_1_of_the_job():
     for pid in lib.processes():
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if line.startswith("NSpid:") and line.split()[-1] == "1" and len(line.split()) > 2:
-                    return pid
+        numbers = lib.status_of(pid)["NSpid"].split()
+        if len(numbers) > 1 and numbers[-1] == "1":
+            return pid
     return None
 
 

@@ -83,8 +83,7 @@ def r16_nothing_is_left_of_privilege_in_a_zygote(daemon):
     place = project(daemon, "privilege")
     warm(daemon, cwd=place)
     for pid in zygotes():
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        status = lib.status_of(pid)
         for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
             equal(int(status[name], 16), 0, name)
         equal((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
