@@ -169,7 +169,10 @@ def run_tests(results, folder, what, label=""):
         os.environ, LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", FSBOX_TEST_RUN=str(os.getpid()),
         ASAN_OPTIONS="abort_on_error=1:detect_stack_use_after_return=1",
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1")
-    command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", "suites", *what]
+    # Of those that run the programs two at a time, however many processors there are.
+    two = min(2, os.cpu_count() or 1)
+    command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", "suites",
+               "--num-processes", str(two), *what]
     log_path = os.path.join(folder, "meson-logs", "suites.json")
     if os.path.exists(log_path):
         os.remove(log_path)

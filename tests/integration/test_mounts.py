@@ -13,6 +13,7 @@ from lib import case, contains, equal, project, status_is, succeeds, wait_for
 from templates import counters, popen_spawn, reuses_or_not
 
 MODES = ("system", "user", "root")
+RUN = os.path.basename(os.environ.get("FSBOX_TEST_TOP", "")) + "-fresh"  # of the host's names
 
 
 @case(*MODES, root=True)
@@ -217,7 +218,7 @@ def rules_at_and_below_the_fresh_directories(daemon):
     with contextlib.ExitStack() as stack:
         names = []
         for top in ("/tmp", "/var/tmp", "/dev/shm"):
-            name = f"{top}/fsbox-native-test.{os.getpid()}.{daemon.mode}"
+            name = f"{top}/{RUN}.{daemon.mode}"
             daemon.user.shell(f"rm -rf {name}; mkdir -p {name}/in; echo x >{name}/in/f; "
                               f"echo LEAK >{name}/in/secret; echo LEAK >{name}/beside")
             stack.callback(lib.sh, "rm", "-rf", name)
