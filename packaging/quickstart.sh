@@ -72,7 +72,7 @@ elif ! bwrap --unshare-user --ro-bind / / true 2>/dev/null; then
 	This machine does not let ordinary users make user namespaces, which a daemon of your own
 	needs. Any one of these helps:
 	  - run this script as root (sudo packaging/quickstart.sh): root needs no user namespaces
-	  - install the system service, which needs none either: docs/fsboxd(8)
+	  - install the system service, which needs none either: docs/fsboxd.8.scd
 	  - Ubuntu 24.04: an AppArmor profile that lets /usr/bin/bwrap do it, or, for all programs,
 	        sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0
 	  - Debian 10 and older: sudo sysctl kernel.unprivileged_userns_clone=1
