@@ -314,20 +314,6 @@ static bool lost_its_object(const struct plan *plan, size_t index)
 }
 
 /*
- * Above a placeholder that this user cannot make there may be nothing, which needs no pin; or a file, in
- * whose place a directory could be put.
- */
-static void settle_pin(struct plan_op *op)
-{
-	struct stat st;
-
-	if (lstat(op->source, &st) < 0)
-		op->flags |= PLAN_WATCH;
-	else if (!S_ISDIR(st.st_mode))
-		op->flags |= PLAN_NODE_FILE;
-}
-
-/*
  * Holds: our own descriptors; the peer's ids and no capability. What is walked here is the peer's to
  * shape; it may hang for ever, and fsboxd abandons us then.
  */
@@ -353,7 +339,8 @@ int builder_make_placeholders(struct builder *builder, struct error *err)
 		if (op->flags & PLAN_PLACEHOLDER && !(op->flags & PLAN_WATCH))
 			r = make_placeholder(&builder->plan, op, err);
 		if (op->kind == PLAN_PIN)
-			settle_pin(op);
+			builder_settle_pin(op);
+		builder_settle_mask(op);
 	}
 	return r;
 }

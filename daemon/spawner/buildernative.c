@@ -225,6 +225,19 @@ static uint32_t bounded(size_t mounts)
 	return (uint32_t)(mounts < LIMIT_TEMPLATE_MOUNTS ? mounts : LIMIT_TEMPLATE_MOUNTS);
 }
 
+/*
+ * Whether ERR is what the kernel says of a place that was removed, or lost a mount, between being opened and
+ * being mounted on: perhaps all looks as before by now, and another try finds it whole.
+ */
+static bool may_pass(struct error *err)
+{
+	if (err->kind != ERR_SETUP_FAILED || (err->errnum != EINVAL && err->errnum != ENOENT &&
+					      err->errnum != ENOTDIR && err->errnum != ESTALE))
+		return false;
+	err->kind = ERR_PATH_NOT_FOUND;
+	return true;
+}
+
 static int template_build(struct builder *builder, struct native_input *ret_native,
 			  struct error *err)
 {
@@ -245,7 +258,7 @@ static int template_build(struct builder *builder, struct native_input *ret_nati
 		return error_set(err, ERR_SYSTEM, errno, "PR_SET_DUMPABLE");
 	r = native_build(&native, err);
 	if (r < 0) {
-		if (native_changed_meanwhile(&native, err))
+		if (native_changed_meanwhile(&native, err) || may_pass(err))
 			builder->stage = NATIVE_STAGE_TEMPLATE;
 		return r;
 	}

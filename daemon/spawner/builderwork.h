@@ -109,4 +109,16 @@ int builder_forget_shared(const struct builder *builder, struct error *err);
 /* The rest of a native job after builder_shut(): ends as its pid 1. */
 _Noreturn void builder_run_native(struct builder *builder);
 
+/*
+ * What the mask OP is to hide may have become a file, or a directory, or have come to be, since the plan was
+ * made: it is hidden as what it is. Links and what is gone are others' matter.
+ */
+void builder_settle_mask(struct plan_op *op);
+
+/*
+ * Above a placeholder that this user cannot make there may be nothing, which needs no pin; or a file, in
+ * whose place a directory could be put.
+ */
+void builder_settle_pin(struct plan_op *op);
+
 #endif

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import struct
 import time
 
@@ -276,7 +277,9 @@ def r26_no_room_for_the_ledger(daemon):
 
         # Nobody can make it so while it is open to be written.
         daemon.stop()
-        lib.mount("-o", "remount,ro", small)
+        wait_for(lambda: subprocess.run(["mount", "-o", "remount,ro", small], check=False,
+                                        stderr=subprocess.DEVNULL).returncode == 0, 10,
+                 "the recorder to have closed its file")
         restart_in(daemon, small)
         unwritable(daemon, place, "EROFS")
         lib.mount("-o", "remount,rw", small)
