@@ -9,8 +9,8 @@ import json
 import os
 import random
 import signal
-import subprocess
 import struct
+import subprocess
 import time
 
 import lib
