@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spawner/zygotejob.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,13 +47,23 @@ static int tell(const struct job *job, const struct zygote *zygote,
 	return zygote_message_send(zygote->socket_fd, &message, fds, err);
 }
 
-/* Not a moment longer than an ordinary start would take on a busy machine. */
+/*
+ * Not a moment longer than an ordinary start would take on a busy machine. It may be at work by now, and its end
+ * shows that: all that it said is read before, and only one that had not taken the job up is replaced.
+ */
 static void on_no_answer(void *arg)
 {
 	struct job *job = arg;
+	struct pollfd said = { .fd = job->report.fd, .events = POLLIN };
 
+	if (poll(&said, 1, 0) > 0) { /* we are the ones who are late */
+		loop_arm(&job->spawner->loop, &job->timer, LIMIT_ZYGOTE_ANSWER_MS, on_no_answer,
+			 job);
+		return;
+	}
 	log_write(LOG_WARNING, "a zygote of user %u does not answer", job->identity.uid);
-	zygotejob_again(job);
+	jobtime_setup(job);
+	child_signal(&job->leader, SIGKILL);
 }
 
 int zygotejob_start(struct job *job, const struct inherit *inherit, struct error *err)
