@@ -136,17 +136,18 @@ static int open_or_make(const struct mount_work *work, int dir_fd, const char *n
 		errno = ENOENT;
 		return -1;
 	}
+	/* In a private directory the builder of another job may be faster, with the same in mind. */
 	if (directory) {
-		if (mkdirat(dir_fd, name, anywhere ? 0700 : 0755) < 0)
+		if (mkdirat(dir_fd, name, anywhere ? 0700 : 0755) < 0 && errno != EEXIST)
 			return -1;
 	} else {
 		AUTO(auto_close)
 		int made = openat(dir_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
 
-		if (made < 0)
+		if (made < 0 && errno != EEXIST)
 			return -1;
 	}
-	return mountapi_open(dir_fd, name, O_PATH, RESOLVE_IN_ROOT);
+	return mountapi_open(dir_fd, name, O_PATH | link, RESOLVE_IN_ROOT);
 }
 
 static int walk(const struct mount_work *work, int base_fd, const char *rel, bool directory,
