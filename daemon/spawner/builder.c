@@ -287,7 +287,8 @@ static int make_placeholder(struct plan *plan, struct plan_op *op, struct error 
 /*
  * Whether the mask at INDEX had something to stand on when the plan was made, and has not any more: a file
  * of the user's, or a placeholder of a job that has ended since. Bubblewrap would make a directory
- * there that nobody knows of.
+ * there that nobody knows of. Or what is there now may be a placeholder of another job's, which must stay as
+ * long as this one: fsboxd knows, if it is told.
  */
 static bool lost_its_object(const struct plan *plan, size_t index)
 {
@@ -297,7 +298,7 @@ static bool lost_its_object(const struct plan *plan, size_t index)
 	     mask->kind != PLAN_MASK_TREE) ||
 	    mask->flags & (PLAN_PLACEHOLDER | PLAN_WATCH | PLAN_NODE_LINK))
 		return false;
-	if (faccessat(AT_FDCWD, mask->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+	if (!builder_may_be_placeholder(mask->path))
 		return false;
 	/* Only where the host's own tree is shown at its own place, to be written to. */
 	while (index-- > 0) {

@@ -115,6 +115,9 @@ _Noreturn void builder_run_native(struct builder *builder);
  */
 void builder_settle_mask(struct plan_op *op);
 
+/* Whether at PATH there is nothing, or what a placeholder looks like (placeholder.h). */
+bool builder_may_be_placeholder(const char *path);
+
 /*
  * Above a placeholder that this user cannot make there may be nothing, which needs no pin; or a file, in
  * whose place a directory could be put.
