@@ -494,6 +494,16 @@ def descriptors_but_of_templates(pid):
     return count - held
 
 
+def settled(value):
+    """What VALUE() is when it has not changed for a second: networks are made ahead, one after the other."""
+    found, since = value(), time.monotonic()
+    while time.monotonic() - since < 1:
+        time.sleep(0.05)
+        if value() != found:
+            found, since = value(), time.monotonic()
+    return found
+
+
 PATIENCE = 3  # not every machine is as fast as ours, or idle
 
 

@@ -39,23 +39,13 @@ def mounts():
         return sum(1 for _ in file)
 
 
-def settled(value):
-    """What VALUE() is when it has not changed for a second: networks are made ahead, one after the other."""
-    found, since = value(), time.monotonic()
-    while time.monotonic() - since < 1:
-        time.sleep(0.05)
-        if value() != found:
-            found, since = value(), time.monotonic()
-    return found
-
-
 def footprint(daemon):
     """What fsboxd holds right after its start, and what the host has of mounts and runtime files."""
     stop(daemon, signal.SIGTERM)
     begin(daemon)
     succeeds(daemon.ctl("status"))
     top = os.path.dirname(daemon.socket)
-    return {"descriptors": settled(lambda: lib.descriptors(daemon.process.pid)), "mounts": mounts(),
+    return {"descriptors": lib.settled(lambda: lib.descriptors(daemon.process.pid)), "mounts": mounts(),
             "runtime": sorted(name for name in os.listdir(top) if name != "jobs")}
 
 

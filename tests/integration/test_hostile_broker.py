@@ -39,8 +39,7 @@ def is_as_before(fsboxd):
 
 
 def settled(fsboxd):
-    time.sleep(0.5)
-    return fsboxd.descriptors()
+    return lib.settled(fsboxd.descriptors)
 
 
 def attack(line, **options):

@@ -411,8 +411,9 @@ def nothing_is_left_of_many_jobs_and_templates(daemon):
     place = project(daemon, "many")
     daemon.user.write(f"{place}/f", "")
     succeeds(daemon.sh("true", cwd=place))
-    time.sleep(1.5)  # the pool is full again, collected channels are closed
-    before = lib.descriptors_but_of_templates(daemon.process.pid), len(templates(daemon))
+    time.sleep(1.5)  # collected channels are closed
+    before = (lib.settled(lambda: lib.descriptors_but_of_templates(daemon.process.pid)),
+              len(templates(daemon)))
     for n in range(20):
         daemon.user.shell("echo x >n; mv n f", cwd=place)
         succeeds(daemon.sh("true", "--deny", f"{place}/f", cwd=place))

@@ -250,8 +250,7 @@ def the_environment_only_makes_stricter():
 def R7_descriptors_of_the_refused_are_closed_by_nobody_who_matters():
     with spawner("system") as fsboxd:
         fsboxd.ask("true")  # starts broker and recorder
-        time.sleep(0.5)
-        before = fsboxd.descriptors()
+        before = lib.settled(fsboxd.descriptors)
         for _ in range(20):
             result = python(fsboxd, PUSH, user=User("root"))
             equal(result.returncode, 0, lib.show(result))
