@@ -36,7 +36,8 @@ bool builder_may_be_placeholder(const char *path)
 		return errno == ENOENT;
 	if (S_ISREG(st.st_mode))
 		return (st.st_mode & 07777) == 0600 && st.st_size == 0;
-	return S_ISDIR(st.st_mode) && (st.st_mode & 07777) == 0700 && is_empty(path);
+	/* A set-group-id parent hands that bit down. */
+	return S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700 && is_empty(path);
 }
 
 void builder_settle_mask(struct plan_op *op)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that come to stand on a placeholder of another job's between fsboxd's count and their own mounts: it stays
+as long as they do. A file system that answers when it is told to holds the builder there."""
+
+import contextlib
+import os
+
+import lib
+from lib import case, equal, project, wait_for
+from slowfs import slow_file_system
+
+MODES = ("system", "user", "root")
+ENGINES = ("native", "bwrap")
+
+# What it says ends with its standard input.
+JOB = "echo up; read line; eval \"$line\"; exit 9"
+
+
+def spawn(daemon, *options, cwd):
+    return daemon.user.popen(daemon.command("spawn", *options, "--", "/bin/sh", "-c", JOB), cwd=cwd,
+                             stdin=-1, stdout=-1, stderr=-1)
+
+
+def is_up(job):
+    said = job.stdout.readline()
+    if said != b"up\n":
+        raise AssertionError(f"the job did not begin: {said!r}, {job.stderr.read()!r}")
+
+
+def end(daemon, job, line="exit 0"):
+    """Its status, when all of it is gone."""
+    left = len(daemon.jobs()) - 1
+    job.communicate(f"{line}\n".encode(), 20)
+    wait_for(lambda: len(daemon.jobs()) <= left, 10, "the end of a job")
+    return job.returncode
+
+
+def node(path):
+    """Which object is there."""
+    with contextlib.suppress(FileNotFoundError):
+        st = os.lstat(path)
+        return st.st_ino, st.st_mode
+    return None
+
+
+@contextlib.contextmanager
+def held(daemon, engine, place, name, *rules):
+    """
+    The client of a job whose builder hangs: at NAME in the slow file system, at which it looks in the order of
+    depth. It goes on, and is up, at the end of the block.
+    """
+    with slow_file_system(daemon, f"placing-{daemon.mode}") as slow:
+        job = spawn(daemon, "--engine", engine, "--ro", slow.place, "--deny", f"{slow.place}/{name}",
+                    *rules, cwd=place)
+        try:
+            wait_for(lambda: slow.held, 10, "a builder that hangs")
+            yield job
+            slow.release()
+            is_up(job)
+        except BaseException:
+            job.kill()
+            raise
+
+
+BEFORE = "x"
+
+
+def one_stands_on_anothers(daemon, engine, where, mine="denied", other="denied", prepare="true"):
+    """
+    The user's directory MINE, which a job is denied, is gone when its builder gets to it, or after that: there is
+    another job's placeholder then, made for OTHER.
+    """
+    place = project(daemon, f"placing-{engine}")
+    daemon.user.shell(f"{prepare}; mkdir -m 0700 {mine}", cwd=place)
+    with held(daemon, engine, place, where, "--deny", f"{place}/{mine}") as job:
+        daemon.user.shell(f"rmdir {mine}", cwd=place)
+        maker = spawn(daemon, "--deny", f"{place}/{other}", cwd=place)
+        is_up(maker)
+        made = node(f"{place}/{mine}")
+    equal(end(daemon, maker), 0, "its maker")
+    equal(node(f"{place}/{mine}"), made, "what the other one stands on")
+    equal(end(daemon, job, f"mkdir -p {mine}/d || exit 0"), 0, "it is denied")
+    wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
+
+
+@case(*MODES)
+def r26_b13_made_before_its_builder_looks(daemon):
+    for engine in ENGINES:
+        one_stands_on_anothers(daemon, engine, BEFORE)
+
+
+@case(*MODES)
+def r26_b13_the_same_in_a_set_group_id_directory(daemon):
+    """Which hands that bit down."""
+    for engine in ENGINES:
+        one_stands_on_anothers(daemon, engine, BEFORE, prepare="chmod g+s .")
+
+
+lib.main()
