@@ -433,6 +433,8 @@ void job_finish(struct job *job)
 	jobnet_end(job);
 	template_leave(job);
 	explain_stale(&job->failure);
+	if (ledger_has_job(spawner->ledger, job->id))
+		placing_starting(spawner);
 	if (ledger_release(spawner->ledger, job->id)) {
 		templates_drop_placeholders(&spawner->templates, uid);
 		sweep_others(spawner, uid, false);

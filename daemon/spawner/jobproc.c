@@ -167,8 +167,11 @@ static void settled(struct job *job)
 	else
 		auto_close(&job->channel_fd);
 	job->channel_fd = -1;
-	auto_close(&job->plan_fd);
-	job->plan_fd = -1;
+	/* By bubblewrap: for placing_again(). */
+	if (job->up) {
+		auto_close(&job->plan_fd);
+		job->plan_fd = -1;
+	}
 	auto_close(&job->peer_pidfd);
 	job->peer_pidfd = -1;
 	jobnet_settled(job);
@@ -179,7 +182,8 @@ static void take_up(struct job *job)
 	struct link_message message;
 	struct error err = ERROR_INIT;
 
-	if (!job->leader_is_pid1 && find_pid1(job, &err) < 0) {
+	if ((!job->leader_is_pid1 && find_pid1(job, &err) < 0) ||
+	    (!job->template && placing_again(job, &err) < 0)) {
 		job_fail(job, err.kind, "init", "%s", err.message);
 		return;
 	}

@@ -2,13 +2,16 @@
 #include "daemon/spawner/placing.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/plan.h"
+#include "common/scope.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/template.h"
 #include "daemon/spawner/unshared.h"
+#include "daemon/spawner/verify.h"
 
 int placing_plan(struct job *job, const struct plan *plan, struct error *err)
 {
@@ -24,6 +27,43 @@ int placing_plan(struct job *job, const struct plan *plan, struct error *err)
 	}
 	job->waits = wait != 0;
 	return wait ? PLACING_WAIT : 0;
+}
+
+int placing_again(struct job *job, struct error *err)
+{
+	AUTO(plan_deinit) struct plan plan = PLAN_INIT;
+	const size_t size = job->start.plan_bytes + job->start.net_bytes;
+	const uint8_t *bytes = NULL;
+	int r = 0;
+
+	if (ledger_count(job->spawner->ledger) == 0)
+		return 0;
+	r = verify_map(job->plan_fd, size, &bytes, err);
+	if (r < 0)
+		return r;
+	r = plan_decode(&plan, bytes, job->start.plan_bytes, err);
+	(void)munmap((void *)(uintptr_t)bytes, size);
+	if (r == 0)
+		r = placing_plan(job, &plan, err);
+	job->waits = false;
+	/* Each was claimed before anybody could begin to remove it. */
+	if (r > 0)
+		r = error_set(err, ERR_LEDGER_FAILED, 0, "what it stands on is being removed");
+	return r;
+}
+
+void placing_starting(struct spawner *spawner)
+{
+	for (size_t i = 0; i < SPAWNER_JOB_BUCKETS; i++) {
+		for (struct job *job = spawner->jobs[i]; job; job = job->next) {
+			struct error err = ERROR_INIT;
+
+			/* One that has a leader is not gone by failing. */
+			if (job->state == JOB_STARTING && !job->template && !job->up &&
+			    job->leader.pid != 0 && placing_again(job, &err) < 0)
+				job_fail(job, err.kind, "placeholder", "%s", err.message);
+		}
+	}
 }
 
 static int take_intent(struct job *job, const struct report_placeholder *what, struct error *err)

@@ -29,6 +29,17 @@ struct spawner;
 int placing_plan(struct job *job, const struct plan *plan, struct error *err);
 
 /*
+ * By bubblewrap JOB's mounts are made some time after that, and what others make there meanwhile it may stand on:
+ * all is claimed once more. Before it is up; and by placing_starting() for each that is about to be, before
+ * claims are dropped. Fails as placing_plan(), ERR_BAD_FRAME, ERR_SYSTEM.
+ *
+ * Native jobs look whether their mounts are on what is there now (native.h), after they were counted: those
+ * that waited for their template must be counted when that is ready.
+ */
+int placing_again(struct job *job, struct error *err);
+void placing_starting(struct spawner *spawner);
+
+/*
  * REPORT (REPORT_PLACEHOLDER_*) of a builder that works for JOB. 0: taken, and if the builder waits for a GO
  * byte it may have it (placing_wants_go()). PLACING_WAIT: take it again later. Fails as ledger.h does, and with
  * ERR_LEDGER_FAILED past LIMIT_PLACEHOLDERS_PER_JOB.

@@ -152,6 +152,23 @@ static void send_go(struct template *template)
 	(void)!write(template->go_fd, "G", 1);
 }
 
+/* What others made where its mounts are now, while they were made, is not counted yet. */
+static void let_begin(struct job *job)
+{
+	struct template *template = job->template;
+	struct error err = ERROR_INIT;
+	int r = placing_plan(job, &template->mem.plan, &err);
+
+	template->placeholders |= ledger_has_job(template->spawner->ledger, job->id);
+	if (r == 0) {
+		job_template_ready(job);
+		return;
+	}
+	template_leave(job); /* PLACING_WAIT: it will come again */
+	if (r < 0)
+		job_fail(job, err.kind, "placeholder", "%s", err.message);
+}
+
 /* Its namespace is there and its guard watches: whoever waits may begin. */
 static void become_ready(struct template *template)
 {
@@ -166,7 +183,7 @@ static void become_ready(struct template *template)
 		struct job *job = template->waiters;
 
 		template_unlink_waiter(template, job);
-		job_template_ready(job);
+		let_begin(job);
 	}
 	template->first = NULL;
 	templateroom_settle(template);

@@ -62,7 +62,7 @@ def held(daemon, engine, place, name, *rules):
             raise
 
 
-BEFORE = "x"
+BEFORE, AFTER = "x", "a/b/c/d/e/f"
 
 
 def one_stands_on_anothers(daemon, engine, where, mine="denied", other="denied", prepare="true"):
@@ -94,6 +94,37 @@ def r26_b13_the_same_in_a_set_group_id_directory(daemon):
     """Which hands that bit down."""
     for engine in ENGINES:
         one_stands_on_anothers(daemon, engine, BEFORE, prepare="chmod g+s .")
+
+
+@case(*MODES)
+def r26_b13_a_level_above_anothers(daemon):
+    for engine in ENGINES:
+        one_stands_on_anothers(daemon, engine, BEFORE, other="denied/a/b")
+
+
+@case(*MODES)
+def r26_b13_made_after_its_builder_looked(daemon):
+    for engine in ENGINES:
+        one_stands_on_anothers(daemon, engine, AFTER)
+
+
+@case(*MODES)
+def r26_b13_its_maker_ends_before_the_other_is_up(daemon):
+    """By bubblewrap the other one may have begun to stand on it; a native job sees that it is gone."""
+    for engine in ENGINES:
+        place = project(daemon, f"placing-short-{engine}")
+        path = f"{place}/denied"
+        daemon.user.shell("mkdir -m 0700 denied", cwd=place)
+        with held(daemon, engine, place, AFTER, "--deny", path) as job:
+            daemon.user.shell("rmdir denied", cwd=place)
+            maker = spawn(daemon, "--deny", path, cwd=place)
+            is_up(maker)
+            made = node(path)
+            equal(end(daemon, maker), 0, "its maker")
+            if engine == "bwrap":
+                equal(node(path), made, "what the other one may stand on")
+        equal(end(daemon, job, "mkdir -p denied/d || exit 0"), 0, "it is denied")
+        wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
 
 
 lib.main()
