@@ -8,6 +8,7 @@
 #include "daemon/spawner/brokerlink.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
+#include "daemon/spawner/placing.h"
 #include "daemon/spawner/spawner.h"
 #include "daemon/spawner/template.h"
 
@@ -46,6 +47,8 @@ void guardtell(struct job *job, enum report_kind kind, const struct report_guard
 		else
 			job->state = JOB_ENDING;
 	}
+	if (kind == REPORT_MASK_REPAIRED)
+		placing_masked(job, what->path);
 	/* The prepared tree lost the same mount. */
 	if (kind != REPORT_NAME_APPEARED)
 		templates_drop_guarded(&job->spawner->templates, job->guarded.plan);

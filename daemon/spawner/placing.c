@@ -6,6 +6,7 @@
 
 #include "common/plan.h"
 #include "common/scope.h"
+#include "daemon/log.h"
 #include "daemon/spawner/job.h"
 #include "daemon/spawner/jobproc.h"
 #include "daemon/spawner/spawner.h"
@@ -64,6 +65,17 @@ void placing_starting(struct spawner *spawner)
 				job_fail(job, err.kind, "placeholder", "%s", err.message);
 		}
 	}
+}
+
+void placing_masked(struct job *job, const char *path)
+{
+	struct error err = ERROR_INIT;
+
+	/* One that is over stands on nothing any more. */
+	if (!job->over &&
+	    ledger_share(job->spawner->ledger, job->id, job->identity.uid, path, &err) < 0)
+		log_failure(&err, "job %llu: what it is denied may go",
+			    (unsigned long long)job->id);
 }
 
 static int take_intent(struct job *job, const struct report_placeholder *what, struct error *err)

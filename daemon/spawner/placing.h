@@ -40,6 +40,12 @@ int placing_again(struct job *job, struct error *err);
 void placing_starting(struct spawner *spawner);
 
 /*
+ * The guard of JOB, which runs, has masked what is at PATH now: another job's placeholder, perhaps. One that is
+ * being removed it will find gone. What fails is logged.
+ */
+void placing_masked(struct job *job, const char *path);
+
+/*
  * REPORT (REPORT_PLACEHOLDER_*) of a builder that works for JOB. 0: taken, and if the builder waits for a GO
  * byte it may have it (placing_wants_go()). PLACING_WAIT: take it again later. Fails as ledger.h does, and with
  * ERR_LEDGER_FAILED past LIMIT_PLACEHOLDERS_PER_JOB.

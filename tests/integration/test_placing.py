@@ -6,6 +6,7 @@ import contextlib
 import os
 
 import lib
+from guardlib import events, inside
 from lib import case, equal, project, wait_for
 from slowfs import slow_file_system
 
@@ -124,6 +125,31 @@ def r26_b13_its_maker_ends_before_the_other_is_up(daemon):
             if engine == "bwrap":
                 equal(node(path), made, "what the other one may stand on")
         equal(end(daemon, job, "mkdir -p denied/d || exit 0"), 0, "it is denied")
+        wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
+
+
+# ---- while both run --------------------------------------------------------------------------
+
+
+@case("system", "user")
+def r26_b13_its_guard_masks_anothers(daemon):
+    """The user takes away what a job is denied, and there is another job's placeholder in its place."""
+    for other in ("denied", "denied/a/b"):
+        place = project(daemon, "placing-guard")
+        path = f"{place}/denied"
+        daemon.user.shell("mkdir -m 0700 denied", cwd=place)
+        with inside(daemon, "--deny", path, cwd=place) as job:
+            before = len(events(daemon, "mask.repaired", below=path))
+            daemon.user.shell("rmdir denied", cwd=place)
+            maker = spawn(daemon, "--deny", f"{place}/{other}", cwd=place)
+            is_up(maker)
+            made = node(path)
+            wait_for(lambda: len(events(daemon, "mask.repaired", below=path)) > before, 10,
+                     "the guard to have masked it")
+            equal(end(daemon, maker), 0, "its maker")
+            equal(node(path), made, "what the other one stands on")
+            equal(job.run("mkdir -p denied/d")[1] != 0, True, "it is denied")
+            job.end()
         wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
 
 
