@@ -479,7 +479,10 @@ int placeholder_remove(const struct placeholder *placeholder, struct error *err)
 	fd = open_how(parent_fd, slash + 1, O_NOFOLLOW,
 		      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 	if (fd < 0 && errno == ENOENT)
-		return PLACEHOLDER_GONE;
+		return placeholder->what.node.ino == 0
+			       ? PLACEHOLDER_GONE
+			       : placeholder_file_finish(parent_fd, slash + 1,
+							 &placeholder->what.node, err);
 	if (fd < 0)
 		return errno == ELOOP || errno == EXDEV ? PLACEHOLDER_LEFT
 							: remove_later(err, errno, path);

@@ -25,11 +25,21 @@ struct statx;
 bool placeholder_file_looks_ours(const struct statx *stx);
 
 /*
- * Remove NAME in PARENT_FD if it is still NODE, empty, of one name, and nobody has it open for writing: by
- * way of another name, so that what somebody puts in its place meanwhile stays. Returns its fate as
- * placeholder_remove(), or fails with ERR_SYSTEM: later.
+ * Remove NAME in PARENT_FD if it is still NODE, as it was made (its user neither wrote to it nor touched it nor
+ * changed its mode), of one name, and nobody has it open for writing: by way of another name, so that what
+ * somebody puts in its place meanwhile stays, and what somebody is about to write to it too. Takes a millisecond.
+ * Returns its fate as placeholder_remove(), or fails with ERR_SYSTEM: later.
  */
 int placeholder_file_remove(int parent_fd, const char *name, const struct node_identity *node,
 			    struct error *err);
+
+/* The same when NAME is not there: NODE may have that other name, since who removed it was ended. */
+int placeholder_file_finish(int parent_fd, const char *name, const struct node_identity *node,
+			    struct error *err);
+
+/* That other name, if nobody else has it. */
+#define PLACEHOLDER_ASIDE_BYTES 32
+void placeholder_file_aside(const struct node_identity *node,
+			    char ret_name[PLACEHOLDER_ASIDE_BYTES]);
 
 #endif

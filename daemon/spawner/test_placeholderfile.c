@@ -2,6 +2,7 @@
 #include "daemon/spawner/placeholderfile.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,146 @@ static void R26_one_that_nobody_told_of_is_known_by_its_marks(void **state)
 	assert_int_equal(placeholder_remove(&placeholder, NULL), PLACEHOLDER_REMOVED);
 }
 
+/* Empty, but his: its being there may be what counts. */
+static void R26_one_that_its_user_touched_stays(void **state)
+{
+	const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
+	struct scene *scene = *state;
+	struct statx stx;
+
+	assert_int_equal(make(scene), 1);
+	if (statx(AT_FDCWD, scene->path, 0, STATX_BTIME, &stx) < 0 || !(stx.stx_mask & STATX_BTIME))
+		skip();
+	(void)usleep(20000); /* a tick of the file system's clock */
+	assert_int_equal(utimensat(scene->dir_fd, "x", now, 0), 0);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_LEFT);
+	assert_int_equal(unlinkat(scene->dir_fd, "x", 0), 0);
+
+	assert_int_equal(make(scene), 1);
+	(void)usleep(20000);
+	put(scene, "x", "");
+	assert_int_equal(remove_it(scene), PLACEHOLDER_LEFT);
+	assert_int_equal(unlinkat(scene->dir_fd, "x", 0), 0);
+
+	assert_int_equal(make(scene), 1);
+	(void)usleep(20000);
+	assert_int_equal(fchmodat(scene->dir_fd, "x", 0644, 0), 0);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_LEFT);
+	assert_int_equal(size_of(scene, "x"), 0);
+}
+
+/* Who removed it was killed half-way. */
+static void R26_one_that_was_set_aside_is_found_again(void **state)
+{
+	struct scene *scene = *state;
+	char aside[PLACEHOLDER_ASIDE_BYTES];
+	int fd = -1;
+
+	assert_int_equal(make(scene), 1);
+	placeholder_file_aside(&scene->last.node, aside);
+	assert_int_equal(renameat(scene->dir_fd, "x", scene->dir_fd, aside), 0);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_REMOVED);
+	assert_int_equal(size_of(scene, aside), -1);
+	/* Meanwhile its user wrote to it. */
+	assert_int_equal(make(scene), 1);
+	placeholder_file_aside(&scene->last.node, aside);
+	fd = openat(scene->dir_fd, "x", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(renameat(scene->dir_fd, "x", scene->dir_fd, aside), 0);
+	assert_true(remove_it(scene) < 0);
+	assert_int_equal(size_of(scene, aside), -1);
+	assert_int_equal(write(fd, "mine", 4), 4);
+	assert_int_equal(renameat(scene->dir_fd, "x", scene->dir_fd, aside), 0);
+	(void)close(fd);
+	(void)remove_it(scene);
+	assert_int_equal(size_of(scene, aside), -1);
+	assert_int_equal(size_of(scene, "x"), 4);
+}
+
+/* A job may guess that name: what it puts there goes nowhere, and keeps nothing. */
+static void what_has_that_other_name_is_left_alone(void **state)
+{
+	struct scene *scene = *state;
+	char aside[PLACEHOLDER_ASIDE_BYTES];
+
+	assert_int_equal(make(scene), 1);
+	placeholder_file_aside(&scene->last.node, aside);
+	put(scene, aside, "evil");
+	assert_int_equal(remove_it(scene), PLACEHOLDER_REMOVED);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_GONE);
+	assert_int_equal(size_of(scene, "x"), -1);
+	assert_int_equal(size_of(scene, aside), 4);
+	assert_int_equal(unlinkat(scene->dir_fd, aside, 0), 0);
+}
+
+struct writer {
+	const struct scene *scene;
+	pthread_barrier_t barrier;
+};
+
+#define RACES 1000
+
+static void *write_at_once(void *arg)
+{
+	struct writer *writer = arg;
+
+	for (unsigned i = 0; i < RACES; i++) {
+		int fd = -1;
+
+		(void)pthread_barrier_wait(&writer->barrier);
+		for (volatile unsigned spin = i % 100 * 30; spin > 0; spin--)
+			continue;
+		fd = openat(writer->scene->dir_fd, "x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (write(fd, "mine", 4) != 4)
+			abort();
+		(void)close(fd);
+		(void)pthread_barrier_wait(&writer->barrier);
+	}
+	return NULL;
+}
+
+/* Whoever opens it in the moment in which it is removed writes to what will be there. */
+static void R26_nothing_is_lost_that_is_written_just_then(void **state)
+{
+	struct scene *scene = *state;
+	struct writer writer = { .scene = scene };
+	unsigned lost = 0;
+	pthread_t thread;
+
+	assert_int_equal(pthread_barrier_init(&writer.barrier, NULL, 2), 0);
+	assert_int_equal(pthread_create(&thread, NULL, write_at_once, &writer), 0);
+	for (unsigned i = 0; i < RACES; i++) {
+		scene->said_count = 0;
+		assert_int_equal(make(scene), 1);
+		(void)pthread_barrier_wait(&writer.barrier);
+		(void)remove_it(scene);
+		(void)pthread_barrier_wait(&writer.barrier);
+		lost += size_of(scene, "x") != 4;
+		(void)unlinkat(scene->dir_fd, "x", 0);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	(void)pthread_barrier_destroy(&writer.barrier);
+	assert_int_equal(lost, 0);
+}
+
+/* As an immutable directory, or a full disk: it is not forgotten. */
+static void what_cannot_be_renamed_is_for_later(void **state)
+{
+	struct scene *scene = *state;
+
+	/* Root may rename anything. */
+	if (geteuid() == 0) {
+		assert_int_equal(fchown(scene->dir_fd, 65534, 65534), 0);
+		assert_int_equal(seteuid(65534), 0);
+	}
+	assert_int_equal(make(scene), 1);
+	assert_int_equal(fchmod(scene->dir_fd, 0500), 0);
+	assert_true(remove_it(scene) < 0);
+	assert_int_equal(fchmod(scene->dir_fd, 0700), 0);
+	assert_int_equal(remove_it(scene), PLACEHOLDER_REMOVED);
+	if (getuid() == 0)
+		assert_int_equal(seteuid(0), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -230,6 +371,11 @@ int main(void)
 		TEST(R26_one_with_a_second_name_stays),
 		TEST(R26_one_that_somebody_writes_to_is_for_later),
 		TEST(R26_one_that_nobody_told_of_is_known_by_its_marks),
+		TEST(R26_one_that_its_user_touched_stays),
+		TEST(R26_one_that_was_set_aside_is_found_again),
+		TEST(what_has_that_other_name_is_left_alone),
+		TEST(R26_nothing_is_lost_that_is_written_just_then),
+		TEST(what_cannot_be_renamed_is_for_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
