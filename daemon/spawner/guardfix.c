@@ -11,9 +11,11 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "common/scope.h"
 #include "daemon/spawner/mountapi.h"
 #include "daemon/spawner/mountwork.h"
@@ -114,6 +116,16 @@ int guardfix_enter(int mount_ns_fd, struct error *err)
 static int open_node(const char *path)
 {
 	return mountapi_open(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0);
+}
+
+bool guardfix_may_make(const char *path)
+{
+	AUTO(auto_free) char *parent = path_parent(path);
+	AUTO(auto_close)
+	int fd = parent ? mountapi_open(AT_FDCWD, parent, O_PATH | O_DIRECTORY, 0) : -1;
+
+	return fd >= 0 &&
+	       syscall(SYS_faccessat2, fd, "", W_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
 }
 
 /* Nobody inside can make such a thing: the root of a read-only tmpfs mount without any permission. */

@@ -30,6 +30,12 @@ enum guardfix_result {
  */
 int guardfix_make_masks(int user_ns_fd, int *ret_fd, struct error *err);
 
+/*
+ * Whether the user that we are could make something at PATH, where nothing is. Where he cannot, his job cannot
+ * either.
+ */
+bool guardfix_may_make(const char *path);
+
 /* Stand in the mount namespace from now on. Fails with ERR_SETUP_FAILED. */
 int guardfix_enter(int mount_ns_fd, struct error *err);
 

@@ -10,22 +10,36 @@
 /* When a look that is due could not begin. */
 #define PAUSE_MS 10
 
-void guard_gone_found(struct guarded_job *job, size_t point)
+/* One that stays gone, whatever was done about it: others have their turn, too. */
+static struct guard_gone *old_one(struct guarded_job *job)
 {
+	for (size_t i = 0; i < job->gone_count; i++)
+		if (job->gone[i].old)
+			return &job->gone[i];
+	return NULL;
+}
+
+void guard_gone_found(struct guarded_job *job, size_t point, bool makeable)
+{
+	struct guard_gone *slot = NULL;
+
 	if (!job->plan->points.points[point].stand_in)
 		return;
 	for (size_t i = 0; i < job->gone_count; i++) {
 		if (job->gone[i].point != point)
 			continue;
 		job->gone[i].seen = true;
+		job->gone[i].makeable = makeable;
 		return;
 	}
-	if (job->gone_count == GUARD_GONE_MOST)
+	slot = job->gone_count < GUARD_GONE_MOST ? &job->gone[job->gone_count++] : old_one(job);
+	if (!slot)
 		return;
-	job->gone[job->gone_count++] = (struct guard_gone){
+	*slot = (struct guard_gone){
 		.point = point,
 		.tell_ns = guard_now_ns() + GUARD_GONE_MS * NS_PER_MS,
 		.seen = true,
+		.makeable = makeable,
 	};
 }
 
@@ -75,9 +89,11 @@ void guard_gone_settle(struct guarded_job *job)
 		if (!gone.seen)
 			continue; /* something is there again */
 		if (gone.tell_ns <= now_ns) {
-			guard_tell_path(job, REPORT_MASK_GONE,
-					job->plan->points.points[gone.point].op->path, 0);
+			if (gone.makeable)
+				guard_tell_path(job, REPORT_MASK_GONE,
+						job->plan->points.points[gone.point].op->path, 0);
 			gone.tell_ns = now_ns + GUARD_GONE_AGAIN_MS * NS_PER_MS;
+			gone.old = true;
 		}
 		gone.seen = false;
 		job->gone[kept++] = gone;

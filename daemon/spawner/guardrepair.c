@@ -29,8 +29,8 @@
 struct finding {
 	uint64_t job;
 	uint64_t point;
-	uint32_t result; /* enum guardfix_result */
-	uint32_t reserved;
+	uint32_t result;   /* enum guardfix_result */
+	uint32_t makeable; /* nothing is there, and this user could make it */
 	uint64_t changed_ns;
 	uint64_t done_ns;
 };
@@ -62,6 +62,8 @@ static void say(int pipe_fd, const struct guarded_job *job, size_t point,
 		.job = job->id,
 		.point = point,
 		.result = result,
+		.makeable = (result == GUARDFIX_ABSENT || result == GUARDFIX_WENT) &&
+			    guardfix_may_make(job->plan->points.points[point].op->path),
 		.changed_ns = changed_ns,
 		.done_ns = guard_now_ns(),
 	};
@@ -136,7 +138,7 @@ static void take_finding(struct repair *repair, const struct finding *finding)
 	if (finding->point >= job->plan->points.count || job->killed)
 		return;
 	if (finding->result == GUARDFIX_ABSENT || finding->result == GUARDFIX_WENT)
-		guard_gone_found(job, (size_t)finding->point);
+		guard_gone_found(job, (size_t)finding->point, finding->makeable != 0);
 	if (finding->result == GUARDFIX_ABSENT)
 		return;
 	path = job->plan->points.points[finding->point].op->path;

@@ -37,7 +37,7 @@ struct guard_state;
  * first needs less. So many of a job are followed at once, and as often is told what stays gone.
  */
 #define GUARD_GONE_MS 100
-#define GUARD_GONE_MOST 16
+#define GUARD_GONE_MOST 64
 #define GUARD_GONE_AGAIN_MS 2000
 
 /* Reports that wait for fsboxd to read. */
@@ -81,7 +81,7 @@ struct guarded_plan {
  * @killed       we did
  * @handed       by fsboxd, which wants to know when it was looked at
  * @gone         points at which nothing is, and should be: since when, and when that is told (again); seen by
- *               the present look
+ *               the present look; @old: its time came at least once
  */
 struct guarded_job {
 	struct guard_state *state;
@@ -105,6 +105,8 @@ struct guarded_job {
 		size_t point;
 		uint64_t tell_ns;
 		bool seen;
+		bool makeable;
+		bool old;
 	} gone[GUARD_GONE_MOST];
 	size_t gone_count;
 	uint8_t *told;
@@ -188,8 +190,11 @@ void guard_scan_last(struct guarded_job *job);
 
 /* ---- guardgone.c ---------------------------------------------------------------------- */
 
-/* The look at JOB that is under way found nothing at POINT, where something should be. */
-void guard_gone_found(struct guarded_job *job, size_t point);
+/*
+ * The look at JOB that is under way found nothing at POINT, where something should be. Only what is MAKEABLE is
+ * told: what the user cannot make now his job cannot either.
+ */
+void guard_gone_found(struct guarded_job *job, size_t point, bool makeable);
 
 /* That look is over: what is gone for long enough is told, the rest looked at again. */
 void guard_gone_settle(struct guarded_job *job);

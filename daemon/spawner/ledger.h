@@ -80,10 +80,11 @@ int ledger_made(struct ledger *ledger, uint64_t job, uid_t uid,
  * JOB, of UID, relies on PATH and on the levels above it, as far as jobs of anybody made them. To be called
  * for every mount of a job's plan when the job is started (a placeholder of another job looks like any
  * other directory to whoever made the plan), and when the builder says it skipped PATH: then JOB's own
- * unfulfilled intent is forgotten too.
+ * unfulfilled intent is forgotten too; with LEDGER_ANY_UID it is not.
  *
  * LEDGER_BUSY; fails with ERR_LEDGER_FAILED, ERR_NOMEM.
  */
+#define LEDGER_ANY_UID ((uid_t)-1)
 int ledger_share(struct ledger *ledger, uint64_t job, uid_t uid, const char *path,
 		 struct error *err);
 

@@ -56,8 +56,11 @@ int placeholder_file_make(const char *path, placeholder_announce_fn *announce, v
 
 	if (parent_fd < 0)
 		return 0;
-	if (fstatat(parent_fd, path_leaf(path), &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return 1;
+	/* Perhaps another job's: who stands on it too must be known. */
+	if (fstatat(parent_fd, path_leaf(path), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		r = say(REPORT_PLACEHOLDER_SKIPPED, parent_fd, -1, path, announce, arg, err);
+		return r < 0 ? r : 1;
+	}
 	r = say(REPORT_PLACEHOLDER_INTENT, parent_fd, -1, path, announce, arg, err);
 	if (r < 0)
 		return r;

@@ -12,7 +12,8 @@
 #include "daemon/spawner/placeholder.h"
 
 /*
- * Make PATH, which is absent and whose parent exists, as an empty file. ANNOUNCE as for placeholder_make().
+ * Make PATH, which is absent and whose parent exists, as an empty file. ANNOUNCE as for placeholder_make(); of
+ * one that is there it is told that it was skipped.
  *
  * Returns 1 when something is there now, 0 when there is no such parent or this user cannot create there. Fails
  * with ERR_SETUP_FAILED.

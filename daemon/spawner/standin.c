@@ -19,12 +19,22 @@
 #include "daemon/spawner/stray.h"
 #include "daemon/spawner/unshared.h"
 
+/* So many are remembered while one is made; the guard says again what is forgotten. */
+#define WAITING_MOST 256
+
+struct waiting {
+	struct waiting *next;
+	char path[LIMIT_PATH_BYTES + 1];
+};
+
 /*
+ * @waiting  what is to be made after it, in order
  * @go_fd    where the byte goes that lets the child make it
  * @refused  the child got none, and will end
  */
 struct standin {
 	struct job *job;
+	struct waiting *waiting;
 	struct child child;
 	struct reportin report;
 	struct loop_source source;
@@ -73,10 +83,37 @@ static int standin_main(void *arg)
 
 /* ---- in fsboxd ----------------------------------------------------------------------- */
 
+/* What is known of one user is nothing for children that are others (R15). */
+static void wait_for_turn(struct standin *standin, const char *path)
+{
+	struct waiting **at = &standin->waiting;
+	size_t count = 0;
+
+	while (*at && count < WAITING_MOST && strcmp((*at)->path, path) != 0) {
+		at = &(*at)->next;
+		count++;
+	}
+	if (*at || count == WAITING_MOST)
+		return;
+	*at = unshared_new(sizeof(**at), false);
+	if (*at)
+		(void)snprintf((*at)->path, sizeof((*at)->path), "%s", path);
+}
+
+static struct waiting *waiting_free(struct waiting *waiting)
+{
+	struct waiting *next = waiting->next;
+
+	unshared_free(waiting, sizeof(*waiting));
+	return next;
+}
+
 static void release(struct standin *standin)
 {
 	struct spawner *spawner = standin->job->spawner;
 
+	while (standin->waiting)
+		standin->waiting = waiting_free(standin->waiting);
 	loop_disarm(&spawner->loop, &standin->timer);
 	loop_remove(&spawner->loop, &standin->source);
 	reportin_deinit(&standin->report);
@@ -90,9 +127,19 @@ static void release(struct standin *standin)
 static void over(struct standin *standin)
 {
 	struct job *job = standin->job;
+	struct waiting *waiting = standin->waiting;
 
+	standin->waiting = NULL;
 	release(standin);
-	job_standin_over(job);
+	/* In vain for a job that is over. */
+	while (waiting && !job->standin) {
+		standin_begin(job, waiting->path);
+		waiting = waiting_free(waiting);
+	}
+	if (job->standin)
+		job->standin->waiting = waiting;
+	else
+		job_standin_over(job);
 }
 
 /* A job that is over stands on nothing: what is not announced yet is not made any more. */
@@ -176,9 +223,12 @@ void standin_begin(struct job *job, const char *path)
 	struct error err = ERROR_INIT;
 	struct standin *standin = NULL;
 
-	if (job->standin || job->exited || job->state != JOB_RUNNING)
+	if (job->exited || job->state != JOB_RUNNING)
 		return;
-	/* What is known of one user is nothing for children that are others (R15). */
+	if (job->standin) {
+		wait_for_turn(job->standin, path);
+		return;
+	}
 	standin = unshared_new(sizeof(*standin), false);
 	if (!standin)
 		return;
@@ -197,6 +247,20 @@ void standin_begin(struct job *job, const char *path)
 	}
 	log_failure(&err, "job %llu: in place of what was denied", (unsigned long long)job->id);
 	release(standin);
+}
+
+void standin_found(struct job *job, const char *path)
+{
+	struct error err = ERROR_INIT;
+
+	/*
+	 * What is being removed there right now is looked at again by the guard. It may be what JOB makes itself,
+	 * and has not said so yet.
+	 */
+	if (!job->over &&
+	    ledger_share(job->spawner->ledger, job->id, LEDGER_ANY_UID, path, &err) < 0)
+		log_failure(&err, "job %llu: in place of what was denied",
+			    (unsigned long long)job->id);
 }
 
 bool standin_wait(const struct job *job)

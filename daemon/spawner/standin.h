@@ -16,10 +16,15 @@
 struct job;
 
 /*
- * PATH, which JOB's policy denies, is gone. One at a time: while one is being made nothing is done, and the guard
- * says so again. What fails is logged; the job goes on, and what is made at PATH is masked then.
+ * PATH, which JOB's policy denies, is gone. One after the other is made. What fails is logged; the job goes on, and what is made at PATH is masked then.
  */
 void standin_begin(struct job *job, const char *path);
+
+/*
+ * JOB's guard put a mask on what is at PATH now: that may be what stands in for another job, of anybody. Then JOB
+ * stands on it too, or the end of that one would let it make PATH.
+ */
+void standin_found(struct job *job, const char *path);
 
 /* Whether one is being made: JOB, which is over, waits. job_standin_over() is called when it is through. */
 bool standin_wait(const struct job *job);

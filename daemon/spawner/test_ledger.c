@@ -221,6 +221,8 @@ static void B13_users_share_a_tree(void **state)
 	assert_int_equal(intend_as(ledger, 3, UID, "/w/b", NULL), 0);
 	assert_int_equal(intend_as(ledger, 4, UID + 1, "/w/b", NULL), 0);
 	assert_int_equal(ledger_count(ledger), 2);
+	/* Its guard saw it before its maker said so. */
+	assert_int_equal(ledger_share(ledger, 3, LEDGER_ANY_UID, "/w/b", NULL), 0);
 	assert_int_equal(tell_made(ledger, 3, "/w/b", 11), 0);
 	assert_int_equal(ledger_share(ledger, 4, UID + 1, "/w/b", NULL), 0);
 	assert_int_equal(ledger_count(ledger), 1);

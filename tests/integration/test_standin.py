@@ -2,13 +2,14 @@
 """A denied object that its user takes away while a job runs: the job cannot make that path instead, and
 nothing stays of what keeps it from that."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 
 import lib
-from guardlib import NATIVE, inside, own_daemon, restart
+from guardlib import NATIVE, Inside, inside, own_daemon, restart
 from lib import case, equal, project, wait_for
 
 MODES = ("system", "user", "root")
@@ -78,6 +79,81 @@ def r27_again_and_by_many(daemon):
         refused(first, "secret")
         first.end()
     wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
+
+
+@case(*MODES)
+def r27_many_at_once(daemon):
+    """All denied files of a project; also when more are gone that nobody could make now."""
+    place = project(daemon, "atonce")
+    below = [daemon.user.write(f"{place}/sub/s{i:02}", "x") for i in range(70)]
+    paths = [daemon.user.write(f"{place}/s{i:02}", "x") for i in range(40)]
+    deny = [word for path in below + paths for word in ("--deny", path)]
+    with inside(daemon, *deny, cwd=place) as job:
+        daemon.user.shell("rm -rf sub s*", cwd=place)
+
+        def all_stand():
+            return all(os.path.exists(path) for path in paths)
+        # One each two seconds, as is told again what is still gone, would take far longer.
+        wait_for(all_stand, 8, "something in place of each")
+        equal(os.path.exists(f"{place}/sub"), False)
+        # What cannot be made now may be a moment later.
+        daemon.user.shell("mkdir sub", cwd=place)
+        wait_for(lambda: len(os.listdir(f"{place}/sub")) == 70, 12, "and in place of the others")
+        job.end()
+    wait_for(lambda: os.listdir(place) == ["sub"] and not os.listdir(f"{place}/sub"), 10,
+             f"only the folder in the project: {os.listdir(place)}")
+
+
+@contextlib.contextmanager
+def job_of(daemon, name, *options, cwd):
+    """A job of another user's."""
+    daemon.user, user = lib.User(name), daemon.user
+    try:
+        job = Inside(daemon, *options, cwd=cwd)
+        job.uid = daemon.user.uid
+    finally:
+        daemon.user = user
+    try:
+        yield job
+    finally:
+        if job.process.poll() is None:
+            job.process.kill()
+            job.process.wait()
+
+
+@case("system")
+def b13_what_stands_for_two_users_stands_until_the_last(daemon):
+    """Whose it is goes first: the other's job, which tries all the time, cannot make it in that moment."""
+    place = "/home/b13"
+    os.makedirs(place)
+    os.chmod(place, 0o777)
+    path = f"{place}/.env"
+    options = ("--rw", place, "--deny", path)
+    attempt = ("i=0; while [ ! -e stop ] && [ $i -lt 300000 ]; do "
+               "(echo evil >.env) 2>/dev/null; i=$((i+1)); done")
+    for _ in range(4):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("x")
+        with job_of(daemon, "fsbxa", *options, cwd=place) as one, \
+                job_of(daemon, "fsbxb", *options, cwd=place) as two:
+            os.remove(path)
+            stands(path)
+            time.sleep(0.3)
+            if os.stat(path).st_uid != one.uid:
+                one, two = two, one
+            ino = os.stat(path).st_ino
+            two.tell(attempt)
+            time.sleep(0.2)
+            one.end()
+            time.sleep(0.7)
+            stands(path)
+            equal(os.stat(path).st_ino, ino, "the same as before")
+            with open(f"{place}/stop", "w", encoding="utf-8"):
+                pass
+            two.end()
+        os.remove(f"{place}/stop")
+        wait_for(lambda: not os.listdir(place), 10, "nothing after the last")
+    os.rmdir(place)
 
 
 @case(*MODES)
