@@ -19,6 +19,7 @@
 
 #include "common/scope.h"
 #include "daemon/confine.h"
+#include "proto/wire/egressop.h"
 
 #if defined(__x86_64__)
 #define NATIVE_ARCH AUDIT_ARCH_X86_64
@@ -186,7 +187,6 @@ static int enter_landlock(enum jail_role role, struct error *err)
 	X(sendmsg)         \
 	X(setitimer)       \
 	X(pipe2)           \
-	X(fcntl)           \
 	X(fstat)           \
 	X(newfstatat)      \
 	X(pread64)         \
@@ -244,6 +244,12 @@ static const struct sock_filter proxy_filter[] = {
 	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
 	RETURN(SECCOMP_RET_ALLOW),
 	RETURN(REFUSE),
+	/* That its file can only be appended to (O_APPEND) is a flag that could be taken off, also by a copy. */
+	IF_NOT(__NR_fcntl, 4),
+	LOAD(ARGUMENT(0)),
+	IF_NOT(EGRESS_FD_FILE, 1),
+	RETURN(REFUSE),
+	RETURN(SECCOMP_RET_ALLOW),
 	IF_NOT(__NR_socket, 6),
 	LOAD(ARGUMENT(0)),
 	FAMILY(AF_INET),

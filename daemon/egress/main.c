@@ -41,6 +41,14 @@ static int set_non_blocking(int fd, struct error *err)
 	return 0;
 }
 
+/* Nothing else gets the number of the file, which is no ordinary one (jail.c). */
+static int occupy(int file_fd, struct error *err)
+{
+	if (file_fd < 0 && fcntl(EGRESS_FD_EVENTS, F_DUPFD_CLOEXEC, EGRESS_FD_FILE) < 0)
+		return error_set(err, ERR_SYSTEM, 0, "descriptor %d", EGRESS_FD_FILE);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct egress egress = EGRESS_INIT;
@@ -54,7 +62,8 @@ int main(int argc, char **argv)
 		r = error_set(&err, ERR_INVALID, 0, "started by fsboxd, without arguments");
 	if (r == 0 &&
 	    (r = confine_descriptors(file_fd < 0 ? EGRESS_FD_EVENTS : file_fd, &err)) == 0 &&
-	    (r = set_signals(&err)) == 0 && (r = set_non_blocking(EGRESS_FD_EVENTS, &err)) == 0 &&
+	    (r = occupy(file_fd, &err)) == 0 && (r = set_signals(&err)) == 0 &&
+	    (r = set_non_blocking(EGRESS_FD_EVENTS, &err)) == 0 &&
 	    (r = egress_init(&egress, EGRESS_FD_LINK, EGRESS_FD_EVENTS, file_fd, &err)) == 0)
 		r = egress_run(&egress, &err);
 	if (r < 0)

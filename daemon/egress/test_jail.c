@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/wire/egressop.h"
 #include "tests/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -108,6 +109,36 @@ static int try_signal_parent(void)
 	return result(kill(getppid(), 0));
 }
 
+static int put_file(int fd)
+{
+	int file_fd = open("/tmp", O_TMPFILE | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+
+	if (file_fd < 0)
+		return -1;
+	return dup2(file_fd, fd);
+}
+
+/* What was written down cannot be written over: the flag stays, and there is no copy. */
+static int try_unflag_file(void)
+{
+	return result(fcntl(EGRESS_FD_FILE, F_SETFL, O_WRONLY));
+}
+
+static int try_copy_file(void)
+{
+	return result(fcntl(EGRESS_FD_FILE, F_DUPFD_CLOEXEC, 20));
+}
+
+static int try_append(void)
+{
+	return result(write(EGRESS_FD_FILE, "x", 1));
+}
+
+static int try_unflag_other(void)
+{
+	return result(fcntl(EGRESS_FD_FILE + 1, F_SETFL, O_WRONLY | O_NONBLOCK));
+}
+
 static int try_nothing(void)
 {
 	return 0;
@@ -130,6 +161,19 @@ static void R33_the_proxy_can_do_nothing_else(void **state)
 #ifndef SANITIZED
 	assert_int_equal(in_jail(JAIL_PROXY, try_fork), EPERM);
 #endif
+}
+
+static void R33_what_is_written_down_stays(void **state)
+{
+	(void)state;
+	assert_int_equal(put_file(EGRESS_FD_FILE), EGRESS_FD_FILE);
+	assert_int_equal(put_file(EGRESS_FD_FILE + 1), EGRESS_FD_FILE + 1);
+	assert_int_equal(in_jail(JAIL_PROXY, try_append), 0);
+	assert_int_equal(in_jail(JAIL_PROXY, try_unflag_other), 0);
+	assert_int_equal(in_jail(JAIL_PROXY, try_unflag_file), EPERM);
+	assert_int_equal(in_jail(JAIL_PROXY, try_copy_file), EPERM);
+	(void)close(EGRESS_FD_FILE);
+	(void)close(EGRESS_FD_FILE + 1);
 }
 
 static bool has_landlock(void)
@@ -157,6 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(R33_the_proxy_can_do_nothing_else),
+		cmocka_unit_test(R33_what_is_written_down_stays),
 		cmocka_unit_test(R33_the_resolver_reads_and_asks),
 	};
 

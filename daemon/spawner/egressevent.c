@@ -81,6 +81,13 @@ void egressevent_record(const struct egress_event *event, void *arg)
 	recorderlink_send(&spawner->recorder, kind, &record);
 }
 
+bool egressevent_may(void *arg)
+{
+	const struct spawner *spawner = arg;
+
+	return spawner->recorder.exec_fd < 0 || recorderlink_ready(&spawner->recorder);
+}
+
 void egressevent_died(int status, void *arg)
 {
 	struct spawner *spawner = arg;

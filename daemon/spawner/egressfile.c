@@ -20,6 +20,9 @@
 /* A writer that was seen to live may have gone just before we listened for that. */
 #define LOOK_AGAIN_MS 1000
 
+/* Until those who record have room again. */
+#define PAUSE_MS 20
+
 /*
  * At the beginning of the file; the writer never writes there.
  *
@@ -51,9 +54,13 @@ static int write_head(const struct jobfiles *jobs, const char *name, struct erro
 	struct head head = { .magic = MAGIC, .event_bytes = sizeof(struct egress_event) };
 
 	memcpy(head.boot_id, jobs->boot_id, sizeof(head.boot_id));
-	if (fd < 0 || write(fd, &head, sizeof(head)) != (ssize_t)sizeof(head))
-		return error_set(err, ERR_SYSTEM, errno, "a file for records of fsbox-egress");
-	return 0;
+	if (fd >= 0 && write(fd, &head, sizeof(head)) == (ssize_t)sizeof(head))
+		return 0;
+	(void)error_set(err, ERR_SYSTEM, errno, "a file for records of fsbox-egress");
+	/* Where there is no room each job that asks for network would leave one. */
+	if (fd >= 0)
+		egressfile_remove(jobs, name);
+	return -ERR_SYSTEM;
 }
 
 int egressfile_make(const struct jobfiles *jobs, char ret_name[EGRESSFILE_NAME_BYTES], int *ret_fd,
@@ -106,16 +113,20 @@ static bool read_one(struct egressfiles *files, struct egressfile *file)
 	return true;
 }
 
-static void read_all(struct egressfiles *files, struct egressfile *file)
+/* False: there may be more than can be recorded now. */
+static bool read_all(struct egressfiles *files, struct egressfile *file)
 {
 	uint64_t before = file->head.read;
+	bool may = true;
 
 	/* One event after the other is recorded once, also by the fsboxd after us. */
-	while (!file->nonsense && file->head.read < EGRESSFILE_BYTES && read_one(files, file))
+	while (!file->nonsense && file->head.read < EGRESSFILE_BYTES &&
+	       (may = files->may(files->arg)) && read_one(files, file))
 		continue;
 	if (file->head.read != before &&
 	    pwrite(file->fd, &file->head, sizeof(file->head), 0) != (ssize_t)sizeof(file->head))
 		log_write(LOG_WARNING, "records of fsbox-egress may be recorded twice");
+	return may;
 }
 
 static bool has_writer(const struct egressfile *file)
@@ -139,12 +150,19 @@ static void close_file(struct egressfiles *files, struct egressfile *file)
 	free(file);
 }
 
-/* Its writer is gone: what it wrote last, and the end. */
-static void finish(struct egressfiles *files, struct egressfile *file)
+static void look_again(void *arg);
+
+/* What is new in it; if its writer was gone before, that is the end of it. */
+static void serve(struct egressfiles *files, struct egressfile *file)
 {
-	read_all(files, file);
-	egressfile_remove(files->jobs, file->name);
-	close_file(files, file);
+	bool over = !has_writer(file);
+
+	if (!read_all(files, file)) {
+		loop_arm(files->loop, &files->later, PAUSE_MS, look_again, files);
+	} else if (over) {
+		egressfile_remove(files->jobs, file->name);
+		close_file(files, file);
+	}
 }
 
 static void look_again(void *arg)
@@ -152,10 +170,13 @@ static void look_again(void *arg)
 	struct egressfiles *files = arg;
 	struct egressfile *next = NULL;
 
+	/* Of those that could not be watched nobody tells. */
+	for (const struct egressfile *file = files->first; file; file = file->next)
+		if (file->watch < 0)
+			loop_arm(files->loop, &files->later, LOOK_AGAIN_MS, look_again, files);
 	for (struct egressfile *file = files->first; file; file = next) {
 		next = file->next;
-		if (!has_writer(file))
-			finish(files, file);
+		serve(files, file);
 	}
 }
 
@@ -163,17 +184,14 @@ static void take_note(struct egressfiles *files, const struct inotify_event *eve
 {
 	struct egressfile *next = NULL;
 
+	/* A writer's lock goes a moment after its end was told, or that was the end of another descriptor. */
+	if (event->mask & (IN_CLOSE_WRITE | IN_Q_OVERFLOW))
+		loop_arm(files->loop, &files->later, LOOK_AGAIN_MS, look_again, files);
 	for (struct egressfile *file = files->first; file; file = next) {
 		next = file->next;
-		if (file->watch != event->wd && (event->mask & IN_Q_OVERFLOW) == 0)
-			continue;
-		if (event->mask & IN_CLOSE_WRITE)
-			finish(files, file);
-		else
-			read_all(files, file);
+		if (file->watch == event->wd || event->mask & IN_Q_OVERFLOW)
+			serve(files, file);
 	}
-	if (event->mask & IN_Q_OVERFLOW)
-		loop_arm(files->loop, &files->later, LOOK_AGAIN_MS, look_again, files);
 }
 
 static void on_note(uint32_t events, void *arg)
@@ -231,14 +249,12 @@ static void take_file(const char *name, void *arg)
 	file->watch = inotify_add_watch(files->notify_fd, path, IN_MODIFY | IN_CLOSE_WRITE);
 	file->next = files->first;
 	files->first = file;
-	if (has_writer(file))
-		read_all(files, file);
-	else
-		finish(files, file);
+	serve(files, file);
 }
 
 int egressfiles_take_over(struct egressfiles *files, const struct jobfiles *jobs, struct loop *loop,
-			  egresslink_event_fn *on_event, void *arg, struct error *err)
+			  egresslink_event_fn *on_event, egressfiles_may_fn *may, void *arg,
+			  struct error *err)
 {
 	int r = 0;
 
@@ -246,6 +262,7 @@ int egressfiles_take_over(struct egressfiles *files, const struct jobfiles *jobs
 	files->jobs = jobs;
 	files->loop = loop;
 	files->on_event = on_event;
+	files->may = may;
 	files->arg = arg;
 	files->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (files->notify_fd < 0)
@@ -255,7 +272,7 @@ int egressfiles_take_over(struct egressfiles *files, const struct jobfiles *jobs
 		r = jobfiles_each_name(jobs, err, take_file, files);
 	if (r < 0 || !files->first)
 		egressfiles_deinit(files);
-	else
+	else if (!files->later.armed)
 		loop_arm(loop, &files->later, LOOK_AGAIN_MS, look_again, files);
 	return r;
 }

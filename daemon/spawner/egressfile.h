@@ -13,6 +13,7 @@
  * the first thing that makes no sense nothing more is read.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -25,11 +26,15 @@
 
 struct egressfile; /* one that is read */
 
+/* Whether there is room to record one more event now: there may be thousands. */
+typedef bool egressfiles_may_fn(void *arg);
+
 /* @notify_fd  inotify: what was appended, and that a writer is gone */
 struct egressfiles {
 	const struct jobfiles *jobs;
 	struct loop *loop;
 	egresslink_event_fn *on_event;
+	egressfiles_may_fn *may;
 	void *arg;
 	int notify_fd;
 	struct loop_source source;
@@ -51,11 +56,12 @@ int egressfile_make(const struct jobfiles *jobs, char ret_name[EGRESSFILE_NAME_B
 void egressfile_remove(const struct jobfiles *jobs, const char *name);
 
 /*
- * At start, when all jobs are known: record what those before us left, and go on as long as there is a
+ * At start, when all jobs are known: record what those before us left, as MAY allows, and go on as long as there is a
  * writer. Fails with ERR_SYSTEM; what is wrong with one file is logged.
  */
 int egressfiles_take_over(struct egressfiles *files, const struct jobfiles *jobs, struct loop *loop,
-			  egresslink_event_fn *on_event, void *arg, struct error *err);
+			  egresslink_event_fn *on_event, egressfiles_may_fn *may, void *arg,
+			  struct error *err);
 
 /* The files stay for the next fsboxd. */
 void egressfiles_deinit(struct egressfiles *files);

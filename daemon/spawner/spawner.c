@@ -458,7 +458,7 @@ int spawner_init(struct spawner *spawner, const struct options *options, enum da
 	/* Before anybody can ask for them. */
 	if ((r = adopt_jobs(spawner, err)) < 0 ||
 	    (r = egressfiles_take_over(&spawner->egressfiles, &spawner->jobfiles, &spawner->loop,
-				       egressevent_record, spawner, err)) < 0)
+				       egressevent_record, egressevent_may, spawner, err)) < 0)
 		return r;
 	return open_socket(spawner, listen_count, err);
 }

@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@ struct fixture {
 	struct egressfiles files;
 	uint64_t seen[64];
 	size_t count;
+	size_t room; /* 0: any */
 };
 
 static void on_event(const struct egress_event *event, void *arg)
@@ -26,6 +29,13 @@ static void on_event(const struct egress_event *event, void *arg)
 
 	assert_true(fixture->count < 64);
 	fixture->seen[fixture->count++] = event->connection;
+}
+
+static bool may(void *arg)
+{
+	const struct fixture *fixture = arg;
+
+	return fixture->room == 0 || fixture->count < fixture->room;
 }
 
 static void stop(void *arg)
@@ -60,7 +70,7 @@ static void take_over(struct fixture *fixture)
 {
 	fixture->count = 0;
 	assert_int_equal(egressfiles_take_over(&fixture->files, &fixture->jobs, &fixture->loop,
-					       on_event, fixture, NULL),
+					       on_event, may, fixture, NULL),
 			 0);
 }
 
@@ -195,6 +205,84 @@ static void what_is_not_as_we_make_it_is_removed(void **state)
 	end(&fixture);
 }
 
+/* Those who record have no room for so many at once: none is dropped, also when the writer is gone. */
+static void R33_they_wait_for_room(void **state)
+{
+	struct fixture fixture;
+	char name[EGRESSFILE_NAME_BYTES];
+	int fd = -1;
+
+	(void)state;
+	begin(&fixture);
+	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	for (uint64_t i = 0; i < 40; i++)
+		append(fd, i);
+	(void)close(fd);
+	fixture.room = 10;
+	take_over(&fixture);
+	assert_int_equal(fixture.count, 10);
+	turn(&fixture, 100);
+	assert_int_equal(fixture.count, 10);
+	/* Another fsboxd goes on there. */
+	egressfiles_deinit(&fixture.files);
+	take_over(&fixture);
+	assert_int_equal(fixture.count, 10);
+	assert_int_equal(fixture.seen[0], 10);
+	fixture.room = 25;
+	turn(&fixture, 100);
+	assert_int_equal(fixture.count, 25);
+	fixture.room = 0;
+	turn(&fixture, 100);
+	assert_int_equal(fixture.count, 30);
+	assert_int_equal(fixture.seen[29], 39);
+	assert_null(fixture.files.first);
+	end(&fixture);
+}
+
+/* A descriptor for writing that is not its writer's was closed. */
+static void the_end_of_another_descriptor_is_no_end(void **state)
+{
+	struct fixture fixture;
+	char name[EGRESSFILE_NAME_BYTES];
+	int other = -1;
+	int fd = -1;
+
+	(void)state;
+	begin(&fixture);
+	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	other = openat(fixture.jobs.dir_fd, name, O_RDWR | O_CLOEXEC);
+	take_over(&fixture);
+	(void)close(other);
+	turn(&fixture, 20);
+	append(fd, 1);
+	turn(&fixture, 20);
+	assert_int_equal(fixture.count, 1);
+	assert_non_null(fixture.files.first);
+	(void)close(fd);
+	turn(&fixture, 20);
+	assert_null(fixture.files.first);
+	end(&fixture);
+}
+
+static void without_room_for_a_file_none_is_left(void **state)
+{
+	struct rlimit before;
+	struct rlimit none;
+	struct fixture fixture;
+	char name[EGRESSFILE_NAME_BYTES];
+	int fd = -1;
+
+	(void)state;
+	begin(&fixture);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_true(egressfile_make(&fixture.jobs, name, &fd, NULL) < 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	end(&fixture); /* nothing is in the folder */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +290,9 @@ int main(void)
 		cmocka_unit_test(a_writer_that_is_gone_leaves_what_it_wrote),
 		cmocka_unit_test(R33_garbage_ends_the_reading_of_one),
 		cmocka_unit_test(what_is_not_as_we_make_it_is_removed),
+		cmocka_unit_test(R33_they_wait_for_room),
+		cmocka_unit_test(the_end_of_another_descriptor_is_no_end),
+		cmocka_unit_test(without_room_for_a_file_none_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

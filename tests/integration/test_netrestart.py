@@ -2,9 +2,10 @@
 """The network of jobs whose fsboxd is gone, and what is recorded of it."""
 
 import os
+import struct
 
 import lib
-from lib import case, equal, project, wait_for
+from lib import case, equal, lacks, project, wait_for
 from netlib import MODES, Server, both, egress_of, events, our_hosts
 from restarting import jobs_dir
 
@@ -90,6 +91,33 @@ def r33_what_is_decided_without_fsboxd_is_recorded_by_the_next(daemon, engine):
         wait_for(lambda: not egress_of(daemon) and not files(), 10, "the end of both")
     daemon.stop()
     daemon.start()
+
+
+def event_bytes(port):
+    """struct egress_event (proto/wire/egressop.h): something was denied."""
+    fixed = struct.pack("=2I3Q5I2B2x16xQ6Q", 512, 5, 777, 1, 1, 0, 1, port, 1, 0, 0, 0, 0, *[0] * 6)
+    return fixed + b"many.test".ljust(256, b"\0") + bytes(128)
+
+
+@case(*MODES)
+def r33_many_records_are_all_recorded(daemon):
+    """More than wait for the recorder at a time; their writer is gone."""
+    daemon.stop()
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot_id = file.read().strip().encode()
+    path = f"{jobs_dir(daemon)}/e1"
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(struct.pack("=2I40sQ", 0x31456773, 512, boot_id, 0))
+        file.write(b"".join(event_bytes(i + 1) for i in range(5000)))
+    os.chown(path, daemon.owner().uid, daemon.owner().gid)
+    daemon.start()
+    wait_for(lambda: not os.path.exists(path), 20, "all of them read")
+
+    def recorded():
+        return [e["port"] for e in events(daemon) if (e["event"], e.get("job")) == ("egress.denied", 777)]
+    wait_for(lambda: len(recorded()) >= 5000, 10, "all of them recorded")
+    equal(recorded(), list(range(1, 5001)))
+    lacks(daemon.logged(), "dropped")
 
 
 if __name__ == "__main__":
