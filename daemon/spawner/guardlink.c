@@ -197,8 +197,6 @@ static void on_message(const struct report_message *report, void *arg)
 	case REPORT_MASK_LOST:
 	case REPORT_NAME_APPEARED:
 		job = job_meant(link, report->u.guard.job);
-		if (job && report->kind == REPORT_MASK_REPAIRED)
-			standin_found(job, report->u.guard.path);
 		if (job)
 			guardtell(job, (enum report_kind)report->kind, &report->u.guard);
 		return;

@@ -71,9 +71,12 @@ void placing_masked(struct job *job, const char *path)
 {
 	struct error err = ERROR_INIT;
 
-	/* One that is over stands on nothing any more. */
+	/*
+	 * One that is over stands on nothing any more. It may be what stands in for JOB's own file, whose maker has
+	 * not said yet that he made it: that is not to be forgotten.
+	 */
 	if (!job->over &&
-	    ledger_share(job->spawner->ledger, job->id, job->identity.uid, path, &err) < 0)
+	    ledger_share(job->spawner->ledger, job->id, LEDGER_ANY_UID, path, &err) < 0)
 		log_failure(&err, "job %llu: what it is denied may go",
 			    (unsigned long long)job->id);
 }

@@ -249,20 +249,6 @@ void standin_begin(struct job *job, const char *path)
 	release(standin);
 }
 
-void standin_found(struct job *job, const char *path)
-{
-	struct error err = ERROR_INIT;
-
-	/*
-	 * What is being removed there right now is looked at again by the guard. It may be what JOB makes itself,
-	 * and has not said so yet.
-	 */
-	if (!job->over &&
-	    ledger_share(job->spawner->ledger, job->id, LEDGER_ANY_UID, path, &err) < 0)
-		log_failure(&err, "job %llu: in place of what was denied",
-			    (unsigned long long)job->id);
-}
-
 bool standin_wait(const struct job *job)
 {
 	return job->standin != NULL;

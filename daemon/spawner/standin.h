@@ -20,12 +20,6 @@ struct job;
  */
 void standin_begin(struct job *job, const char *path);
 
-/*
- * JOB's guard put a mask on what is at PATH now: that may be what stands in for another job, of anybody. Then JOB
- * stands on it too, or the end of that one would let it make PATH.
- */
-void standin_found(struct job *job, const char *path);
-
 /* Whether one is being made: JOB, which is over, waits. job_standin_over() is called when it is through. */
 bool standin_wait(const struct job *job);
 
