@@ -71,7 +71,10 @@ void egressevent_record(const struct egress_event *event, void *arg)
 	if (event->kind == EGRESS_EVENT_JOB_REFUSED || event->kind == EGRESS_EVENT_LISTENER_REFUSED)
 		log_write(LOG_WARNING, "fsbox-egress does not serve job %llu as it should: %s",
 			  (unsigned long long)event->job, quote(event->detail).text);
-	if (event->kind == EGRESS_EVENT_STATS && event->stats.lost_events > 0)
+	if (event->kind == EGRESS_EVENT_STATS && event->job == 0)
+		log_write(LOG_ERROR, "records of connections were lost while there was no fsboxd:"
+				     " there was no room for more");
+	else if (event->kind == EGRESS_EVENT_STATS && event->stats.lost_events > 0)
 		log_write(LOG_WARNING, "%llu events of job %llu were lost in fsbox-egress",
 			  (unsigned long long)event->stats.lost_events,
 			  (unsigned long long)event->job);

@@ -152,6 +152,19 @@ static void close_file(struct egressfiles *files, struct egressfile *file)
 
 static void look_again(void *arg);
 
+/* A part of one is the last for which there was room: those that followed are lost, nobody knows how many. */
+static void tell_lost(const struct egressfiles *files, const struct egressfile *file)
+{
+	const struct egress_event lost = { .size = sizeof(lost),
+					   .kind = EGRESS_EVENT_STATS,
+					   .stats = { .lost_events = 1 } };
+	struct stat st;
+
+	if (!file->nonsense && fstat(file->fd, &st) == 0 &&
+	    (uint64_t)st.st_size > sizeof(file->head) + file->head.read)
+		files->on_event(&lost, files->arg);
+}
+
 /* What is new in it; if its writer was gone before, that is the end of it. */
 static void serve(struct egressfiles *files, struct egressfile *file)
 {
@@ -160,6 +173,7 @@ static void serve(struct egressfiles *files, struct egressfile *file)
 	if (!read_all(files, file)) {
 		loop_arm(files->loop, &files->later, PAUSE_MS, look_again, files);
 	} else if (over) {
+		tell_lost(files, file);
 		egressfile_remove(files->jobs, file->name);
 		close_file(files, file);
 	}

@@ -21,12 +21,17 @@ struct fixture {
 	uint64_t seen[64];
 	size_t count;
 	size_t room; /* 0: any */
+	size_t lost;
 };
 
 static void on_event(const struct egress_event *event, void *arg)
 {
 	struct fixture *fixture = arg;
 
+	if (event->kind == EGRESS_EVENT_STATS) {
+		fixture->lost++;
+		return;
+	}
 	assert_true(fixture->count < 64);
 	fixture->seen[fixture->count++] = event->connection;
 }
@@ -239,6 +244,29 @@ static void R33_they_wait_for_room(void **state)
 	end(&fixture);
 }
 
+/* As at a full disk, or at the limit: what is cut is the last that could be written. */
+static void that_there_was_no_room_is_told_once(void **state)
+{
+	struct fixture fixture;
+	char name[EGRESSFILE_NAME_BYTES];
+	int fd = -1;
+
+	(void)state;
+	begin(&fixture);
+	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	append(fd, 1);
+	assert_int_equal(write(fd, "cut", 3), 3);
+	take_over(&fixture);
+	turn(&fixture, 20);
+	/* Perhaps it is being written. */
+	assert_int_equal(fixture.lost, 0);
+	(void)close(fd);
+	turn(&fixture, 20);
+	assert_int_equal(fixture.count, 1);
+	assert_int_equal(fixture.lost, 1);
+	end(&fixture);
+}
+
 /* A descriptor for writing that is not its writer's was closed. */
 static void the_end_of_another_descriptor_is_no_end(void **state)
 {
@@ -291,6 +319,7 @@ int main(void)
 		cmocka_unit_test(R33_garbage_ends_the_reading_of_one),
 		cmocka_unit_test(what_is_not_as_we_make_it_is_removed),
 		cmocka_unit_test(R33_they_wait_for_room),
+		cmocka_unit_test(that_there_was_no_room_is_told_once),
 		cmocka_unit_test(the_end_of_another_descriptor_is_no_end),
 		cmocka_unit_test(without_room_for_a_file_none_is_left),
 	};
