@@ -258,6 +258,16 @@ static void leave_out(struct plan *plan, const char *path)
 	}
 }
 
+/* What is there may be known by another name, of a mount that shows the same directory. */
+static void identify(struct report_placeholder *what)
+{
+	AUTO(auto_close) int fd = open(what->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	what->node = (struct node_identity){ 0 };
+	if (fd >= 0)
+		(void)node_identity_read(fd, &what->node, NULL);
+}
+
 static int make_placeholder(struct plan *plan, struct plan_op *op, struct error *err)
 {
 	struct announcer announcer = { .last_made = "" };
@@ -270,6 +280,7 @@ static int make_placeholder(struct plan *plan, struct plan_op *op, struct error 
 			break;
 		/* So that fsboxd knows on what of others' this job stands. */
 		(void)snprintf(skipped.path, sizeof(skipped.path), "%s", op->path);
+		identify(&skipped);
 		if (announce(REPORT_PLACEHOLDER_SKIPPED, &skipped, &announcer, err) < 0)
 			return -(int)err->kind;
 		/* From now on it stays, unless it went just before. */

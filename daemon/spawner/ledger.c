@@ -590,6 +590,7 @@ struct ledger_view ledger_view(const struct ledger *ledger, size_t index)
 	return (struct ledger_view){
 		.uid = entry->identity->identity.uid,
 		.path = entry->path,
+		.node = &entry->node,
 		.made = entry->made,
 		.kept = entry->kept,
 		.jobs = entry->claim_count,

@@ -139,6 +139,7 @@ size_t ledger_count(const struct ledger *ledger);
 /*
  * One entry, for showing; borrowed.
  *
+ * @node    which object it is, if @made
  * @made    else: somebody was about to make it, and perhaps did
  * @kept    it could not be removed when it was tried
  * @jobs    how many stand on it
@@ -146,6 +147,7 @@ size_t ledger_count(const struct ledger *ledger);
 struct ledger_view {
 	uid_t uid;
 	const char *path;
+	const struct node_identity *node;
 	bool made;
 	bool kept;
 	size_t jobs;

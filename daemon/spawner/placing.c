@@ -81,6 +81,29 @@ void placing_masked(struct job *job, const char *path)
 			    (unsigned long long)job->id);
 }
 
+int placing_share(struct job *job, const struct report_placeholder *what, struct error *err)
+{
+	struct ledger *ledger = job->spawner->ledger;
+	int wait = ledger_share(ledger, job->id, job->identity.uid, what->path, err);
+
+	for (size_t i = 0; wait >= 0 && what->node.ino != 0 && i < ledger_count(ledger); i++) {
+		const struct ledger_view view = ledger_view(ledger, i);
+		int r = 0;
+
+		if (!view.made || strcmp(view.path, what->path) == 0 ||
+		    !node_identity_equal(view.node, &what->node))
+			continue;
+		r = ledger_share(ledger, job->id, job->identity.uid, view.path, err);
+		if (r < 0)
+			return r;
+		wait |= r;
+		/* Jobs that come later are counted by the plan's names. */
+		if (job->template)
+			job->template->outdated = true;
+	}
+	return wait;
+}
+
 static int take_intent(struct job *job, const struct report_placeholder *what, struct error *err)
 {
 	int r = 0;
@@ -105,7 +128,7 @@ int placing_report(struct job *job, const struct report_message *report, struct 
 	else if (report->kind == REPORT_PLACEHOLDER_MADE)
 		r = ledger_made(ledger, job->id, job->identity.uid, what, err);
 	else if (report->kind == REPORT_PLACEHOLDER_SKIPPED)
-		r = ledger_share(ledger, job->id, job->identity.uid, what->path, err);
+		r = placing_share(job, what, err);
 	else
 		r = error_set(err, ERR_BAD_FRAME, 0, "no report about a placeholder");
 	return r == LEDGER_BUSY ? PLACING_WAIT : r;

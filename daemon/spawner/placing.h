@@ -54,6 +54,12 @@ int placing_report(struct job *job, const struct report_message *report, struct 
 bool placing_wants_go(const struct report_message *report);
 
 /*
+ * JOB relies on what is at WHAT's path, and, if it has an identity, on that object by whatever name it was made (a
+ * mount may show it at several). PLACING_WAIT, and failures, as ledger_share().
+ */
+int placing_share(struct job *job, const struct report_placeholder *what, struct error *err);
+
+/*
  * Keep a copy of REPORT, of a builder that waits, in *HELD to be taken again. Fails with ERR_NOMEM, or
  * ERR_BAD_FRAME when there is one: who waits says nothing more.
  */

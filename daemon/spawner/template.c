@@ -206,14 +206,14 @@ static void take_built(struct template *template, size_t mounts)
 }
 
 /* What the first job announced, everybody who waits relies on as well. */
-static int share_among_waiters(const struct template *template, const char *path, struct error *err)
+static int share_among_waiters(const struct template *template,
+			       const struct report_placeholder *what, struct error *err)
 {
 	int r = 0;
 
-	for (const struct job *job = template->waiters; r >= 0 && job; job = job->next_waiter)
+	for (struct job *job = template->waiters; r >= 0 && job; job = job->next_waiter)
 		if (job != template->first)
-			r = ledger_share(template->spawner->ledger, job->id, job->identity.uid,
-					 path, err);
+			r = placing_share(job, what, err);
 	return r < 0 ? r : 0;
 }
 
@@ -233,7 +233,7 @@ static void take_placeholder(struct template *template, const struct report_mess
 	if (r == PLACING_WAIT)
 		r = placing_hold(&template->held, report, &err);
 	else if (r == 0 && placing_wants_go(report) &&
-		 (r = share_among_waiters(template, report->u.placeholder.path, &err)) == 0)
+		 (r = share_among_waiters(template, &report->u.placeholder, &err)) == 0)
 		send_go(template);
 	if (r < 0)
 		template_fail_text(template, err.kind, err.message);

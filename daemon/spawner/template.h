@@ -43,7 +43,7 @@ enum template_state { TEMPLATE_BUILDING = 1, TEMPLATE_READY, TEMPLATE_DROPPED };
  * @built        the namespace is there; ready when the guard is too
  * @placeholders it masks at least one
  * @outdated     the host's mounts or the configuration changed while it was built: those that wait began
- *               before that, nobody else gets it
+ *               before that, nobody else gets it. Or it masks a placeholder by another name (placing.h)
  * @first        for whose sake it is built: placeholders are announced as this job's in the ledger
  * @held         a report of the builder's that waits for a sweep; @resumes: not any more (placing.h)
  * @waiters      all that wait, the first among them: job.next_waiter

@@ -153,4 +153,32 @@ def r26_b13_its_guard_masks_anothers(daemon):
         wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
 
 
+# ---- by another name ---------------------------------------------------------------------------
+
+
+@case(*MODES)
+def r26_b13_made_by_another_name(daemon):
+    """A directory that is mounted at two places: the other one was denied by its other name."""
+    if not lib.IS_ROOT:
+        raise lib.Skip("needs root, to mount")
+    for engine in ENGINES:
+        place, other = project(daemon, f"placing-one-{engine}"), project(daemon, f"placing-two-{engine}")
+        lib.mount("--bind", place, other)
+        try:
+            maker = spawn(daemon, "--deny", f"{place}/denied/a", cwd=place)
+            is_up(maker)
+            made = node(f"{place}/denied/a")
+            jobs = []
+            for _ in range(2):  # the second has the same policy
+                jobs.append(spawn(daemon, "--engine", engine, "--deny", f"{other}/denied/a", cwd=other))
+                is_up(jobs[-1])
+            for ended in (maker, jobs[0]):
+                equal(end(daemon, ended), 0, "one of them")
+                equal(node(f"{place}/denied/a"), made, "what the next one stands on")
+            equal(end(daemon, jobs[1], "mkdir -p denied/a/d || exit 0"), 0, "it is denied")
+            wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
+        finally:
+            lib.sh("umount", "-l", other)
+
+
 lib.main()
