@@ -45,22 +45,22 @@ def node(path):
 
 
 @contextlib.contextmanager
-def held(daemon, engine, place, name, *rules):
+def held(daemon, slow, engine, place, name, *rules):
     """
-    The client of a job whose builder hangs: at NAME in the slow file system, at which it looks in the order of
+    The client of a job whose builder hangs: at NAME in the file system SLOW, at which it looks in the order of
     depth. It goes on, and is up, at the end of the block.
     """
-    with slow_file_system(daemon, f"placing-{daemon.mode}") as slow:
-        job = spawn(daemon, "--engine", engine, "--ro", slow.place, "--deny", f"{slow.place}/{name}",
-                    *rules, cwd=place)
-        try:
-            wait_for(lambda: slow.held, 10, "a builder that hangs")
-            yield job
-            slow.release()
-            is_up(job)
-        except BaseException:
-            job.kill()
-            raise
+    slow.hold = True
+    job = spawn(daemon, "--engine", engine, "--ro", slow.place, "--deny", f"{slow.place}/{name}", *rules,
+                cwd=place)
+    try:
+        wait_for(lambda: slow.held, 10, "a builder that hangs")
+        yield job
+        slow.release()
+        is_up(job)
+    except BaseException:
+        job.kill()
+        raise
 
 
 BEFORE, AFTER = "x", "a/b/c/d/e/f"
@@ -73,14 +73,15 @@ def one_stands_on_anothers(daemon, engine, where, mine="denied", other="denied",
     """
     place = project(daemon, f"placing-{engine}")
     daemon.user.shell(f"{prepare}; mkdir -m 0700 {mine}", cwd=place)
-    with held(daemon, engine, place, where, "--deny", f"{place}/{mine}") as job:
-        daemon.user.shell(f"rmdir {mine}", cwd=place)
-        maker = spawn(daemon, "--deny", f"{place}/{other}", cwd=place)
-        is_up(maker)
-        made = node(f"{place}/{mine}")
-    equal(end(daemon, maker), 0, "its maker")
-    equal(node(f"{place}/{mine}"), made, "what the other one stands on")
-    equal(end(daemon, job, f"mkdir -p {mine}/d || exit 0"), 0, "it is denied")
+    with slow_file_system(daemon, f"placing-{daemon.mode}") as slow:
+        with held(daemon, slow, engine, place, where, "--deny", f"{place}/{mine}") as job:
+            daemon.user.shell(f"rmdir {mine}", cwd=place)
+            maker = spawn(daemon, "--deny", f"{place}/{other}", cwd=place)
+            is_up(maker)
+            made = node(f"{place}/{mine}")
+        equal(end(daemon, maker), 0, "its maker")
+        equal(node(f"{place}/{mine}"), made, "what the other one stands on")
+        equal(end(daemon, job, f"mkdir -p {mine}/d || exit 0"), 0, "it is denied")
     wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
 
 
@@ -116,15 +117,16 @@ def r26_b13_its_maker_ends_before_the_other_is_up(daemon):
         place = project(daemon, f"placing-short-{engine}")
         path = f"{place}/denied"
         daemon.user.shell("mkdir -m 0700 denied", cwd=place)
-        with held(daemon, engine, place, AFTER, "--deny", path) as job:
-            daemon.user.shell("rmdir denied", cwd=place)
-            maker = spawn(daemon, "--deny", path, cwd=place)
-            is_up(maker)
-            made = node(path)
-            equal(end(daemon, maker), 0, "its maker")
-            if engine == "bwrap":
-                equal(node(path), made, "what the other one may stand on")
-        equal(end(daemon, job, "mkdir -p denied/d || exit 0"), 0, "it is denied")
+        with slow_file_system(daemon, f"placing-{daemon.mode}") as slow:
+            with held(daemon, slow, engine, place, AFTER, "--deny", path) as job:
+                daemon.user.shell("rmdir denied", cwd=place)
+                maker = spawn(daemon, "--deny", path, cwd=place)
+                is_up(maker)
+                made = node(path)
+                equal(end(daemon, maker), 0, "its maker")
+                if engine == "bwrap":
+                    equal(node(path), made, "what the other one may stand on")
+            equal(end(daemon, job, "mkdir -p denied/d || exit 0"), 0, "it is denied")
         wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
 
 
