@@ -182,8 +182,9 @@ static void take_up(struct job *job)
 	struct link_message message;
 	struct error err = ERROR_INIT;
 
-	if ((!job->leader_is_pid1 && find_pid1(job, &err) < 0) ||
-	    (!job->template && placing_again(job, &err) < 0)) {
+	/* What it stands on first: from find_pid1() on a successor of ours takes it over. */
+	if ((!job->template && placing_again(job, &err) < 0) ||
+	    (!job->leader_is_pid1 && find_pid1(job, &err) < 0)) {
 		job_fail(job, err.kind, "init", "%s", err.message);
 		return;
 	}
