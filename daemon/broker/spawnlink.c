@@ -181,6 +181,8 @@ static int dispatch_answer(struct spawnlink *link, const struct link_message *me
 	while (*at != NULL && (*at)->seq != message->seq)
 		at = &(*at)->next;
 	question = *at;
+	if (question == NULL && message->kind == LINK_ERROR && message->seq <= link->last_seq)
+		return 0; /* withdrawn when fsboxd had refused it already */
 	if (question == NULL)
 		return error_set(err, ERR_BAD_FRAME, 0,
 				 "fsboxd answers question %llu that was not asked",

@@ -95,7 +95,10 @@ int spawnlink_tell(struct spawnlink *link, struct op_message *op, struct error *
 int spawnlink_ask(struct spawnlink *link, struct op_message *op, spawnlink_answer_fn *answer,
 		  void *arg, struct spawnlink_question **ret_question, struct error *err);
 
-/* No answer will come: what was asked showed otherwise that it is done. NULL is fine. */
+/*
+ * No answer is waited for: what was asked showed otherwise that it is done, or is not wanted any more. That
+ * fsboxd refused it may still come, and is then ignored. NULL is fine.
+ */
 void spawnlink_withdraw(struct spawnlink *link, struct spawnlink_question *question);
 
 #endif

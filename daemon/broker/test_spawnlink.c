@@ -290,6 +290,31 @@ static void test_withdrawn(void **state)
 	assert_int_equal(room->answers, 1);
 }
 
+/* fsboxd had refused it by then: that is no reason to give fsboxd up. */
+static void test_refused_when_withdrawn(void **state)
+{
+	struct room *room = *state;
+	struct link_message message = { .kind = LINK_ERROR };
+	struct spawnlink_question *question;
+	struct error err = ERROR_INIT;
+	struct op_message op;
+
+	spawnlink_op_init(&op, OP_JOB_START);
+	assert_int_equal(spawnlink_ask(&room->link, &op, answered, room, &question, NULL), 0);
+	spawnlink_withdraw(&room->link, question);
+	message.seq = op.seq;
+	(void)error_set(&err, ERR_QUOTA_EXCEEDED, 0, "no more");
+	failure_set(&message.u.failure, &err, "quota");
+	send_message(room, &message, 0);
+	assert_int_equal(room->answers, 0);
+	assert_int_equal(room->downs, 0);
+
+	message.seq++; /* that nobody ever asked */
+	send_message(room, &message, 0);
+	assert_int_equal(room->downs, 1);
+	assert_true(room->garbage);
+}
+
 static void test_not_what_is_expected(void **state)
 {
 	struct spawnlink link;
@@ -314,6 +339,7 @@ int main(void)
 		T(test_down),
 		T(test_full_pipe_R13),
 		T(test_withdrawn),
+		T(test_refused_when_withdrawn),
 		cmocka_unit_test(test_not_what_is_expected),
 	};
 
