@@ -16,11 +16,13 @@
 #include "daemon/broker/policyreq.h"
 #include "daemon/broker/settings.h"
 #include "daemon/broker/spawnfacts.h"
+#include "daemon/broker/spawnhint.h"
 #include "daemon/log.h"
 
 /*
  * @built      policy and plan; also what `inspect` will show
- * @repeat     under way: whether @built, which was kept, is still right
+ * @unsure     @built was kept, and whether it is still right is not known yet
+ * @repeat     under way: finding that out
  * @stale      it is not
  * @question   to fsboxd, under way: OP_JOB_OPEN, if no job was open yet, then OP_JOB_START
  * @opening    the former
@@ -29,8 +31,8 @@
  * @op         what fsboxd will be told, and @args_fd what init will get, once ready()
  * @failure    of what was under way at the same time
  * @job        from "starting" on: fsboxd makes its sandbox. It gets nothing of the client's before
- *             @repeat is over
- * @broken     @job failed before that: whose fault it is depends on @repeat
+ *             that is known
+ * @broken     @job failed before that: whose fault it is depends on what @repeat says
  * @started    the command ran
  * @pidfd      of pid 1, which init sends when it reports that; -1 when it was killed before it could
  * @up         fsboxd knows pid 1
@@ -41,6 +43,7 @@ struct spawn {
 	struct built *built;
 	struct string_list env;
 	struct string_list withheld;
+	bool unsure;
 	struct lookup *repeat;
 	bool stale;
 	struct spawnlink_question *question;
@@ -108,28 +111,6 @@ static void fail_with(struct spawn *spawn, const struct error *err,
 	spawn_free(spawn);
 }
 
-/* What to do about it, where that is not plain from the message. */
-static const char *hint_for(enum error_kind kind)
-{
-	static const struct {
-		enum error_kind kind;
-		const char *hint;
-	} hints[] = {
-		{ ERR_STDIO_RELAY,
-		  "pass a pipe and copy, or grant the file's directory readWrite" },
-		{ ERR_NOT_AUTHORIZED, "an administrator can raise it in fsboxd.conf" },
-		{ ERR_CONFIG, "correct the file, then reload fsboxd" },
-		{ ERR_RESOLVER_BUSY, "look for a mount that does not answer" },
-		{ ERR_TIMEOUT, "look for a mount that does not answer" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(hints); i++) {
-		if (hints[i].kind == kind)
-			return hints[i].hint;
-	}
-	return NULL;
-}
-
 static void fail(struct spawn *spawn, const struct error *err)
 {
 	struct error_reply detail = { 0 };
@@ -137,8 +118,8 @@ static void fail(struct spawn *spawn, const struct error *err)
 	if (spawn->built != NULL)
 		detail.path = spawn->built->build.failed_path;
 
-	if (hint_for(err->kind) != NULL)
-		detail.hint = (char *)(uintptr_t)hint_for(err->kind);
+	if (spawnhint(err->kind) != NULL)
+		detail.hint = (char *)(uintptr_t)spawnhint(err->kind);
 	fail_with(spawn, err, &detail);
 }
 
@@ -203,7 +184,7 @@ void spawn_on_failed(struct spawn *spawn, const struct failure *failure)
 	struct error err = ERROR_INIT;
 	struct failure copy = *failure;
 
-	if (spawn->repeat != NULL) {
+	if (spawn->unsure) {
 		spawn->broken = true;
 		spawn->breakage = copy;
 		return; /* go_on() */
@@ -230,7 +211,7 @@ static void on_start_refused(void *arg, const struct link_message *message,
 
 	(void)fds;
 	spawn->question = NULL;
-	if (message != NULL && why != NULL && spawn->repeat != NULL)
+	if (message != NULL && why != NULL && spawn->unsure)
 		spawn->failure = *why; /* go_on() */
 	else if (message != NULL && why != NULL)
 		fail(spawn, why);
@@ -272,7 +253,7 @@ static int start(struct spawn *spawn, struct error *err)
 	spawn->op.job = spawn->opened;
 	memcpy(spawn->op.u.start.cookie_hash, spawn->job->cookie_hash,
 	       sizeof(spawn->op.u.start.cookie_hash));
-	spawn->op.u.start.provisional = spawn->repeat != NULL;
+	spawn->op.u.start.provisional = spawn->unsure;
 	spawn->job->has_lifeline = call->params.spawn.lifeline_fd >= 0;
 	if ((r = handover_plan(&spawn->built->plan, spawn->fds[0], err)) < 0 ||
 	    (r = spawnlink_ask(&broker->link, &spawn->op, on_start_refused, spawn, &spawn->question,
@@ -292,7 +273,8 @@ static int release(struct spawn *spawn, struct error *err)
 	struct op_message op;
 	int r = 0;
 
-	if (spawn->op.u.start.provisional) {
+	/* What is up already did not wait for that. */
+	if (spawn->op.u.start.provisional && !spawn->up) {
 		spawnlink_op_init(&op, OP_JOB_CONFIRM);
 		op.job = spawn->job->id;
 		r = spawnlink_tell(&spawn->broker->link, &op, err);
@@ -351,8 +333,7 @@ static void go_on(struct spawn *spawn)
 {
 	struct error err = spawn->failure; /* fail() releases it */
 
-	if (spawn->opening ||
-	    (spawn->repeat != NULL && (err.kind != ERR_NONE || spawn->job != NULL)))
+	if (spawn->opening || (spawn->unsure && (err.kind != ERR_NONE || spawn->job != NULL)))
 		return;
 	if (!call_connected(spawn->call)) {
 		(void)error_set(&err, ERR_UNREACHABLE, 0, "the client is gone");
@@ -366,11 +347,11 @@ static void go_on(struct spawn *spawn)
 	}
 	if (err.kind == ERR_NONE && spawn->job == NULL)
 		(void)start(spawn, &err);
-	if (err.kind == ERR_NONE && spawn->repeat == NULL)
+	if (err.kind == ERR_NONE && !spawn->unsure)
 		(void)release(spawn, &err);
 	if (err.kind == ERR_NONE)
 		return;
-	if (spawn->repeat != NULL) {
+	if (spawn->unsure) {
 		spawn->failure = err; /* it may be stale, too */
 		return;
 	}
@@ -451,7 +432,7 @@ static bool refuse_stdio(struct spawn *spawn)
 		(void)error_set(&err, ERR_STDIO_RELAY, 0,
 				"a regular file outside readWrite was passed as standard input or"
 				" output");
-		detail.hint = (char *)(uintptr_t)hint_for(ERR_STDIO_RELAY);
+		detail.hint = (char *)(uintptr_t)spawnhint(ERR_STDIO_RELAY);
 		r = -ERR_STDIO_RELAY;
 	}
 	if (r < 0)
@@ -509,6 +490,7 @@ static void on_repeated(void *arg, const void *values, size_t size, const struct
 	struct unpack in = UNPACK_INIT(values, size);
 
 	spawn->repeat = NULL;
+	spawn->unsure = false;
 	if (why != NULL) {
 		spawn->failure = *why;
 	} else if (unpack_u32(&in) != 1 || unpack_end(&in, NULL) < 0) {
@@ -518,17 +500,28 @@ static void on_repeated(void *arg, const void *values, size_t size, const struct
 	go_on(spawn);
 }
 
-/* A policy was built for a request like this one: see whether it still holds, and open a job meanwhile. */
+/*
+ * A policy was built for a request like this one: have the sandbox made, which takes longer, and see meanwhile
+ * whether it still holds.
+ */
 static void use_kept(struct spawn *spawn)
 {
 	struct error err = ERROR_INIT;
 
 	if (refuse_stdio(spawn))
 		return;
-	if (resolver_pool_ask(&spawn->broker->resolvers, LOOKUP_REPEAT, &spawn->built->build.record,
-			      on_repeated, spawn, &spawn->repeat, &err) < 0 ||
-	    open_job(spawn, &err) < 0)
-		fail(spawn, &err);
+	spawn->unsure = true;
+	if (open_job(spawn, &err) == 0 &&
+	    resolver_pool_ask(&spawn->broker->resolvers, LOOKUP_REPEAT, &spawn->built->build.record,
+			      on_repeated, spawn, &spawn->repeat, &err) == 0)
+		return;
+	spawn->unsure = false;
+	if (spawn->opening) {
+		spawn->failure = err; /* fsboxd is about to answer; go_on() */
+		return;
+	}
+	withdraw(spawn);
+	fail(spawn, &err);
 }
 
 /* The client left. What fsboxd was already told about goes on; everything else ends here. */
@@ -537,7 +530,7 @@ static void on_gone(struct call *call)
 	struct spawn *spawn = call->work;
 	struct error err = ERROR_INIT;
 
-	if (spawn->opening || spawn->repeat != NULL || spawn->job != NULL)
+	if (spawn->opening || spawn->unsure || spawn->job != NULL)
 		return; /* go_on() sees it */
 	(void)error_set(&err, ERR_UNREACHABLE, 0, "the client is gone");
 	fail(spawn, &err);
