@@ -22,6 +22,7 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/error.h"
 
@@ -38,6 +39,13 @@ int confine_descriptors(int last, struct error *err);
  * ERR_SYSTEM; the role must then exit.
  */
 int confine_enter(enum confine_role role, struct error *err);
+
+/*
+ * Nothing that this process executes, or its children do, gets a capability that is not in KEPT (a bit for each
+ * number; capabilities(7)). What it has itself it keeps. Where it may drop none (CAP_SETPCAP) nothing is done.
+ * Fails with ERR_SYSTEM.
+ */
+int confine_bounding(uint64_t kept, struct error *err);
 
 /* The pieces, for init, which takes them in the order of R16. Each fails with ERR_SYSTEM. */
 int confine_not_dumpable(struct error *err);

@@ -9,6 +9,7 @@
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -74,10 +75,14 @@ int confine_no_new_privs(struct error *err)
 }
 
 /* Without CAP_SETPCAP the bounding set stays, and with no_new_privs then means nothing. */
-static int drop_bounding(struct error *err)
+int confine_bounding(uint64_t kept, struct error *err)
 {
 	for (unsigned long cap = 0; cap < 64; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0L, 0L, 0L) == 0)
+		if (kept & UINT64_C(1) << cap)
+			continue;
+		/* Looking first: a drop makes new credentials, also where there is nothing to drop. */
+		if (prctl(PR_CAPBSET_READ, cap, 0L, 0L, 0L) == 0 ||
+		    prctl(PR_CAPBSET_DROP, cap, 0L, 0L, 0L) == 0)
 			continue;
 		if (errno == EPERM || errno == EINVAL)
 			break; /* may drop none, or past the last one this kernel knows */
@@ -90,7 +95,7 @@ int confine_drop_capabilities(struct error *err)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	int r = drop_bounding(err);
+	int r = confine_bounding(0, err);
 
 	if (r < 0)
 		return r;

@@ -5,11 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/confine.h"
 #include "daemon/log.h"
 #include "daemon/spawner/child.h"
 #include "daemon/spawner/config.h"
@@ -77,6 +80,16 @@ static int check_config(const struct options *options, enum daemon_mode mode, st
 	return 0;
 }
 
+#define CAPABILITY(name) (UINT64_C(1) << (name))
+
+/* What fsboxd works with, as its unit says too: no child of it is ever given anything else. */
+static const uint64_t capabilities =
+	CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SETUID) | CAPABILITY(CAP_SETGID) |
+	CAPABILITY(CAP_SETPCAP) | CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_KILL) |
+	CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_FOWNER) | CAPABILITY(CAP_DAC_OVERRIDE) |
+	CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_NET_ADMIN) | CAPABILITY(CAP_SYS_CHROOT) |
+	CAPABILITY(CAP_SYS_RESOURCE) | CAPABILITY(CAP_SYS_NICE);
+
 static int serve(const struct options *options, struct error *err)
 {
 	static struct spawner spawner = SPAWNER_INIT;
@@ -92,7 +105,8 @@ static int serve(const struct options *options, struct error *err)
 		return r;
 	if (options->check_config)
 		return check_config(options, mode, err);
-	if ((r = close_inherited(listen_count, options->ready_fd, err)) == 0 &&
+	if ((r = confine_bounding(capabilities, err)) == 0 &&
+	    (r = close_inherited(listen_count, options->ready_fd, err)) == 0 &&
 	    (r = fdstore_take(&store, &listen_count, err)) == 0 &&
 	    (r = spawner_init(&spawner, options, mode, listen_count, &store, err)) == 0)
 		r = spawner_run(&spawner, err);

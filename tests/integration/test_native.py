@@ -237,6 +237,26 @@ def r12_mounts_that_come_along_count():
 
 # ---- what is left of privilege ------------------------------------------------------------------
 
+CAPABILITIES = {"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "KILL": 5, "SETGID": 6,
+                "SETUID": 7, "SETPCAP": 8, "NET_ADMIN": 12, "SYS_CHROOT": 18, "SYS_PTRACE": 19,
+                "SYS_ADMIN": 21, "SYS_NICE": 23, "SYS_RESOURCE": 24}  # linux/capability.h
+
+
+@case("system", "root")
+def fsboxd_can_give_its_children_no_more_than_its_unit_says(daemon):
+    unit = os.path.join(os.path.dirname(lib.__file__), "../../packaging/fsboxd.service.in")
+    with open(unit, encoding="utf-8") as file:
+        words = re.search(r"^CapabilityBoundingSet=(.*)$", file.read(), re.M).group(1).split()
+    allowed = sum(1 << CAPABILITIES[word.removeprefix("CAP_")] for word in words)
+    with open(f"/proc/{daemon.process.pid}/status", encoding="utf-8") as file:
+        status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+    equal(status["Name"].strip(), "fsboxd")
+    equal(int(status["CapBnd"], 16) & ~allowed, 0)
+    # What this machine gives at all is kept.
+    with open("/proc/self/status", encoding="utf-8") as file:
+        own = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+    equal(int(status["CapBnd"], 16), int(own["CapBnd"], 16) & allowed)
+
 
 @case(*MODES)
 def r16_nothing_is_left_of_privilege(daemon):
