@@ -72,7 +72,7 @@ static void release(struct job *job)
 		(void)close(job->plan_fd);
 	if (job->channel_fd >= 0)
 		closing_take_channel(&spawner->closing, job->channel_fd, job->identity.uid);
-	unshared_free(job, sizeof(*job));
+	unshared_pool_free(&spawner->job_pool, job, sizeof(*job));
 }
 
 void job_discard(struct job *job)
@@ -101,21 +101,24 @@ static void job_free(struct job *job)
 
 static void auto_free_job(struct job **job)
 {
-	unshared_free(*job, sizeof(**job));
+	if (*job)
+		unshared_pool_free(&(*job)->spawner->job_pool, *job, sizeof(**job));
 }
 
 int job_make(struct brokerlink *broker, uint64_t id, struct job **ret_job, struct error *err)
 {
 	/* What is known of a job is not for those of others, whose memory is a copy of ours (R15). */
-	AUTO(auto_free_job) struct job *job = unshared_new(sizeof(*job), false);
+	AUTO(auto_free_job)
+	struct job *job = unshared_pool_new(&broker->spawner->job_pool, sizeof(*job));
 	int r = 0;
 
+	_Static_assert(sizeof(*job) <= UNSHARED_PIECE_MAX, "a job is a piece of the pool");
 	if (!job)
 		return error_set(err, ERR_NOMEM, 0, "keep a job");
+	job->spawner = broker->spawner;
 	r = config_job_identity(&broker->spawner->config, &broker->identity, &job->identity, err);
 	if (r < 0)
 		return r;
-	job->spawner = broker->spawner;
 	job->broker = broker;
 	job->id = id;
 	job->state = JOB_OPEN;

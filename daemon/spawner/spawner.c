@@ -549,6 +549,7 @@ void spawner_deinit(struct spawner *spawner)
 	free(spawner->fdstore.items);
 	jobfiles_close(&spawner->jobfiles);
 	unshared_pool_deinit(&spawner->ended_pool);
+	unshared_pool_deinit(&spawner->job_pool);
 	quota_deinit(&spawner->quota);
 	string_list_deinit(&spawner->own_deny);
 	string_list_deinit(&spawner->own_read_only);

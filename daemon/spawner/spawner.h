@@ -88,6 +88,7 @@ struct spawner {
 	struct jobfiles jobfiles;
 	struct fdstore fdstore;
 	struct unshared_pool ended_pool;
+	struct unshared_pool job_pool;
 
 	int lock_fd;
 	int socket_lock_fd;
