@@ -45,11 +45,17 @@ static bool parse_limit(char **cursor, rlim_t *ret_limit)
 	return errno == 0 && *cursor != start;
 }
 
-/*
- * From /proc/PID/limits: one line for each resource in the order of their numbers, after a headline.
- * prlimit(2) would want CAP_SYS_RESOURCE, which not every root has, for a process of somebody else.
- */
-static int read_limits(pid_t pid, struct inherit *inherit, struct error *err)
+/* False: it is a process of somebody else, and we have no CAP_SYS_RESOURCE, which not every root has. */
+static bool ask_limits(pid_t pid, struct inherit *inherit)
+{
+	for (int which = 0; which < RLIM_NLIMITS; which++)
+		if (prlimit(pid, (enum __rlimit_resource)which, NULL, &inherit->limits[which]) < 0)
+			return false;
+	return true;
+}
+
+/* From /proc/PID/limits: one line for each resource in the order of their numbers, after a headline. */
+static int parse_limits(pid_t pid, struct inherit *inherit, struct error *err)
 {
 	char path[64];
 	char line[256];
@@ -72,9 +78,16 @@ static int read_limits(pid_t pid, struct inherit *inherit, struct error *err)
 	if (which != RLIM_NLIMITS)
 		return error_set(err, ERR_SETUP_FAILED, 0, "limit %d of the client is not readable",
 				 which);
+	return 0;
+}
+
+static int read_limits(pid_t pid, struct inherit *inherit, struct error *err)
+{
+	int r = ask_limits(pid, inherit) ? 0 : parse_limits(pid, inherit, err);
+
 	inherit->limits[RLIMIT_CORE].rlim_cur = CORE_BYTES;
 	inherit->limits[RLIMIT_CORE].rlim_max = CORE_BYTES;
-	return 0;
+	return r;
 }
 
 static int read_oom_score(pid_t pid, int *ret_score, struct error *err)
@@ -169,15 +182,22 @@ static int apply_limit(enum __rlimit_resource which, struct rlimit limit, struct
 	return error_set(err, ERR_SETUP_FAILED, errno, "set limit %d", (int)which);
 }
 
-/* Make room above for what apply_limit() will ask for; without privilege that takes what there is. */
-static void raise_limit(enum __rlimit_resource which, rlim_t max)
+/*
+ * Make room above for what apply_limit() will ask for; without privilege that takes what there is. True: it is
+ * WANTED already.
+ */
+static bool raise_limit(enum __rlimit_resource which, const struct rlimit *wanted)
 {
 	struct rlimit limit;
 
-	if (getrlimit(which, &limit) < 0 || max <= limit.rlim_max)
-		return;
-	limit.rlim_max = max;
-	(void)setrlimit(which, &limit);
+	if (getrlimit(which, &limit) < 0)
+		return false;
+	if (wanted->rlim_max > limit.rlim_max) {
+		limit.rlim_max = wanted->rlim_max;
+		(void)setrlimit(which, &limit);
+		return false;
+	}
+	return limit.rlim_max == wanted->rlim_max && limit.rlim_cur == wanted->rlim_cur;
 }
 
 static int apply_oom_score(int score, struct error *err)
@@ -211,7 +231,7 @@ static int apply_scheduling(const struct inherit_scheduling *scheduling, struct 
 	return error_set(err, ERR_SETUP_FAILED, errno, "set scheduling");
 }
 
-int inherit_raise(const struct inherit *inherit, struct error *err)
+int inherit_raise(struct inherit *inherit, struct error *err)
 {
 	int r = apply_oom_score(inherit->oom_score_adj, err);
 
@@ -228,7 +248,8 @@ int inherit_raise(const struct inherit *inherit, struct error *err)
 	    errno != EINVAL)
 		return error_set(err, ERR_SETUP_FAILED, errno, "set processors");
 	for (int which = 0; which < RLIM_NLIMITS; which++)
-		raise_limit((enum __rlimit_resource)which, inherit->limits[which].rlim_max);
+		inherit->has[which] =
+			raise_limit((enum __rlimit_resource)which, &inherit->limits[which]);
 	return 0;
 }
 
@@ -237,7 +258,9 @@ int inherit_limit(const struct inherit *inherit, struct error *err)
 	int r = 0;
 
 	for (int which = 0; r == 0 && which < RLIM_NLIMITS; which++)
-		r = apply_limit((enum __rlimit_resource)which, inherit->limits[which], err);
+		r = inherit->has[which] ? 0
+					: apply_limit((enum __rlimit_resource)which,
+						      inherit->limits[which], err);
 	return r;
 }
 

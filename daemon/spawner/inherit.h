@@ -32,10 +32,12 @@ struct inherit_scheduling {
 
 /*
  * @limits      by RLIMIT_*; RLIMIT_CORE is what jobs get, not the client's
+ * @has         which of them this process had before, by inherit_raise()
  * @cpu_bytes   of @cpus, a bit mask
  */
 struct inherit {
 	struct rlimit limits[RLIM_NLIMITS];
+	bool has[RLIM_NLIMITS];
 	struct inherit_scheduling scheduling;
 	int io_priority;
 	int oom_score_adj;
@@ -61,7 +63,7 @@ int inherit_read(pid_t pid, int pidfd, struct inherit *ret_inherit, struct error
  *
  * Both fail with ERR_SETUP_FAILED where the job would otherwise keep more than the client has.
  */
-int inherit_raise(const struct inherit *inherit, struct error *err);
+int inherit_raise(struct inherit *inherit, struct error *err);
 int inherit_limit(const struct inherit *inherit, struct error *err);
 
 /* Whether a job would get the same of both. */
