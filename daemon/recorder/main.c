@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,14 @@ static void ignore_signals(void)
 		(void)signal(ignored[i], SIG_IGN);
 }
 
+/* Nobody waits for it: it takes the processor from nobody who runs, least of all from a job that begins. */
+static void stand_back(void)
+{
+	const struct sched_param plain = { 0 };
+
+	(void)sched_setscheduler(0, SCHED_BATCH, &plain);
+}
+
 int main(int argc, char **argv)
 {
 	struct recorder_options options;
@@ -97,6 +106,7 @@ int main(int argc, char **argv)
 
 	log_open("fsbox-recorder", LOG_WARNING, log_stderr_is_journal());
 	ignore_signals();
+	stand_back();
 	if ((r = options_parse(&options, argc, argv, &err)) == 0 &&
 	    (r = confine_descriptors(options.linked ? RECORDER_FD_ACK : RECORDER_FD_EVENTS,
 				     &err)) == 0 &&

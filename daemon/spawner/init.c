@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,6 +424,8 @@ static _Noreturn void init_end(const struct init *init, int status)
 	/* First where it stays: the others may be gone, or go with it. */
 	result_exited(&init->result, record);
 	(void)report_write(init->report_fd, &message, NULL);
+	/* How this process and its namespaces go is long work inside the kernel: fsboxd first, if it waits here. */
+	(void)sched_yield();
 	report_send(init->channel_fd, &message, -1);
 	init_exit(init, 0);
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,17 +64,17 @@ static int rule_add(int ruleset_fd, int parent_fd, uint64_t rights, struct error
 static int rule_add_path(int ruleset_fd, const char *path, uint64_t rights, struct error *err)
 {
 	AUTO(auto_close) int fd = open(path, O_PATH | O_CLOEXEC);
-	struct stat st;
 	int r = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return 0; /* stays without the right to write there */
-	if (!S_ISDIR(st.st_mode))
-		rights &= RIGHTS_FILE;
-	r = rule_add(ruleset_fd, fd, rights, err);
+	/* The rights to a directory are EINVAL for anything else (landlock_add_rule(2)). */
+	if (rule_add(ruleset_fd, fd, rights, NULL) == 0)
+		return 1;
+	r = rule_add(ruleset_fd, fd, rights & RIGHTS_FILE, err);
 	if (r < 0)
 		error_prefix(err, "'%s'", path);
-	return r < 0 ? r : S_ISDIR(st.st_mode);
+	return r;
 }
 
 int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct error *err)
