@@ -56,7 +56,7 @@ struct builder_guard {
  * @inherit       what was read from the peer already; native only: a job in a pid namespace of its own
  *                cannot ask about processes outside
  * @net           what init hands to fsbox-egress, through @egress_fd if it is anything
- * @shared, @namespaces  native only: the template's; its user namespace is the daemon's own
+ * @shared_fd, @namespaces  native only: the template's; its user namespace is the daemon's own
  */
 struct builder_input {
 	const struct plan *plan;
@@ -82,7 +82,7 @@ struct builder_input {
 	bool granted;
 	struct grant_terms grant;
 	const struct inherit *inherit;
-	struct native_shared *shared;
+	int shared_fd;
 	struct native_namespaces namespaces;
 	struct builder_guard guard;
 };
@@ -95,7 +95,7 @@ _Noreturn void builder_run(const struct builder_input *input);
 
 /*
  * The same for a template: placeholders, then the mounts, REPORT_BUILT, and the end once fsboxd has
- * taken the namespace. Of @input only plan, identity, report_fd, go_fd, switch_ids, shared and the user
+ * taken the namespace. Of @input only plan, identity, report_fd, go_fd, switch_ids, shared_fd and the user
  * namespace are looked at.
  */
 _Noreturn void builder_run_template(const struct builder_input *input);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@
 #include "daemon/spawner/init.h"
 #include "daemon/spawner/mountapi.h"
 #include "daemon/spawner/native.h"
+#include "daemon/spawner/nsfd.h"
 #include "daemon/spawner/report.h"
 #include "proto/wire/guardop.h"
 
@@ -73,8 +75,11 @@ int builder_enrol_take(const struct builder_guard *guard, int mount_ns_fd, int *
 	*ret_end_fd = -1;
 	if (guard->order_fd < 0)
 		return 0;
-	if (own_fd < 0)
-		own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (own_fd < 0) {
+		AUTO(auto_close) int self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+		own_fd = nsfd_open(self_fd, getpid(), NSFD_MOUNT);
+	}
 	if (own_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "prepare for the guard");
 	end_read = fds[1] = ends[0];
@@ -102,7 +107,7 @@ int builder_enter_template(struct builder *builder, struct error *err)
 		.identity = input->identity,
 		.switch_ids = input->switch_ids,
 		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
-		.shared = input->shared,
+		.shared = builder->shared,
 	};
 	/* In user mode all of it is entered now, from inside the user namespace. */
 	struct native_namespaces placed = { .mount_ns_fd = NATIVE_FD_MOUNT,
@@ -127,12 +132,24 @@ int builder_enter_template(struct builder *builder, struct error *err)
 	return 0;
 }
 
-int builder_forget_shared(const struct builder *builder, struct error *err)
+int builder_map_shared(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
+	void *shared = mmap(NULL, native_shared_bytes(input->plan), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, input->shared_fd, 0);
 
-	if (munmap(input->shared, native_shared_bytes(input->plan)) < 0)
+	builder->stage = "memory";
+	if (shared == MAP_FAILED)
+		return error_set(err, ERR_SYSTEM, errno, "map what a template's processes share");
+	builder->shared = shared;
+	return 0;
+}
+
+int builder_forget_shared(struct builder *builder, struct error *err)
+{
+	if (munmap(builder->shared, native_shared_bytes(builder->input->plan)) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "let go what templates share");
+	builder->shared = NULL;
 	return 0;
 }
 
@@ -178,7 +195,7 @@ _Noreturn void builder_run_native(struct builder *builder)
 	builder->plan = *input->plan;
 	builder->inherit = *input->inherit;
 	r = builder_map_result(builder, &err);
-	if (r == 0)
+	if (r == 0 && (r = builder_map_shared(builder, &err)) == 0)
 		r = builder_leave_host(builder, &err);
 	if (r == 0 && (r = builder_become(builder, &err)) == 0 &&
 	    (r = native_enter_job(builder, &end_fd, &err)) == 0 &&
@@ -247,7 +264,7 @@ static int template_build(struct builder *builder, struct native_input *ret_nati
 		.identity = input->identity,
 		.switch_ids = input->switch_ids,
 		.user_ns_fd = input->namespaces.user_ns_fd < 0 ? -1 : NATIVE_FD_USER,
-		.shared = input->shared,
+		.shared = builder->shared,
 	};
 	struct report_message message;
 	int r = 0;
@@ -264,7 +281,7 @@ static int template_build(struct builder *builder, struct native_input *ret_nati
 	}
 	*ret_native = native;
 	report_begin(&message, REPORT_BUILT);
-	message.u.built.mounts = bounded(input->shared->mounts);
+	message.u.built.mounts = bounded(builder->shared->mounts);
 	return report_write(INIT_FD_REPORT, &message, err);
 }
 
@@ -274,9 +291,12 @@ static int template_build(struct builder *builder, struct native_input *ret_nati
 static int template_copy(const struct native_input *native, int template_fd, int count_fd,
 			 struct error *err)
 {
+	const struct sched_param plain = { 0 };
 	struct report_message message;
 	int r = 0;
 
+	/* Nobody waits for a copy while jobs run: it takes the processor from none of them. */
+	(void)sched_setscheduler(0, SCHED_BATCH, &plain);
 	while (report_wait_go(INIT_FD_GO, NULL) == 0) {
 		report_begin(&message, REPORT_BUILT);
 		if ((r = native_copy(native, template_fd, count_fd, err)) < 0)
@@ -297,8 +317,9 @@ _Noreturn void builder_run_template(const struct builder_input *input)
 	int count_fd = -1;
 
 	(void)prctl(PR_SET_NAME, "fsbox-builder", 0L, 0L, 0L);
-	if (builder_shut(&builder, &err) == 0 && template_place(&builder, &err) == 0 &&
-	    builder_become(&builder, &err) == 0 && builder_make_placeholders(&builder, &err) == 0) {
+	if (builder_shut(&builder, &err) == 0 && builder_map_shared(&builder, &err) == 0 &&
+	    template_place(&builder, &err) == 0 && builder_become(&builder, &err) == 0 &&
+	    builder_make_placeholders(&builder, &err) == 0) {
 		/* Where /proc is the host's still. */
 		own_fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (mountapi_count_begin(&count_fd, &err) == 0 &&

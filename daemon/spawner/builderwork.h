@@ -26,6 +26,7 @@
  * @args_fd    bwrap: its arguments
  * @result     mapped as long as the file could be reached, or NULL
  * @own_network  bwrap: we stand in the job's network already
+ * @shared     native: see native.h; NULL when it was forgotten
  * @root_fd    native: the host's root directory, for one that looks at it later on; else -1
  */
 struct builder {
@@ -37,6 +38,7 @@ struct builder {
 	int args_fd;
 	struct result_page *result;
 	bool own_network;
+	struct native_shared *shared;
 	int root_fd;
 	char args_number[16];
 };
@@ -103,8 +105,11 @@ int builder_enter_template(struct builder *builder, struct error *err);
 int builder_enrol_take(const struct builder_guard *guard, int mount_ns_fd, int *ret_end_fd,
 		       struct error *err);
 
+/* Native, before descriptors are closed: what the template's processes share. Fails with ERR_SYSTEM. */
+int builder_map_shared(struct builder *builder, struct error *err);
+
 /* Init, if it were ever taken over, could make other jobs of this template believe it. */
-int builder_forget_shared(const struct builder *builder, struct error *err);
+int builder_forget_shared(struct builder *builder, struct error *err);
 
 /* The rest of a native job after builder_shut(): ends as its pid 1. */
 _Noreturn void builder_run_native(struct builder *builder);

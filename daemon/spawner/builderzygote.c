@@ -45,7 +45,8 @@ static int bear(struct builder *builder, struct waiting *waiting, struct error *
 	builder->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (builder->root_fd < 0)
 		return error_set(err, ERR_SYSTEM, errno, "open /");
-	if ((r = builder_leave_host(builder, err)) < 0 || (r = builder_become(builder, err)) < 0 ||
+	if ((r = builder_map_shared(builder, err)) < 0 ||
+	    (r = builder_leave_host(builder, err)) < 0 || (r = builder_become(builder, err)) < 0 ||
 	    (r = builder_enter_template(builder, err)) < 0)
 		return r;
 	waiting->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -76,7 +77,7 @@ static int look(struct builder *builder, const struct waiting *waiting, struct e
 	const struct native_input native = { .plan = builder->input->plan,
 					     .identity = builder->input->identity,
 					     .user_ns_fd = -1,
-					     .shared = builder->input->shared };
+					     .shared = builder->shared };
 	struct pollfd changed = { .fd = waiting->mounts_fd, .events = POLLPRI };
 
 	builder->stage = NATIVE_STAGE_TEMPLATE;

@@ -189,7 +189,7 @@ static int replay(struct ledger *ledger, struct error *err)
 int ledger_open(struct ledger **ret_ledger, const char *dir, uid_t uid, struct error *err)
 {
 	/* With the last line written, which is of one user. */
-	struct ledger *ledger = unshared_new(sizeof(*ledger), false);
+	struct ledger *ledger = unshared_new(sizeof(*ledger));
 	struct error why = ERROR_INIT;
 	int r = 0;
 
@@ -512,7 +512,7 @@ int ledger_take(struct ledger *ledger, uid_t uid, bool again, size_t most,
 		return 0;
 	qsort(found, count, sizeof(struct ledger_entry *), compare_deepest_first);
 	count = count < most ? count : most;
-	taken = unshared_new(count * sizeof(*taken), false);
+	taken = unshared_new(count * sizeof(*taken));
 	if (!taken)
 		return error_set(err, ERR_NOMEM, 0, "ledger");
 	for (size_t i = 0; i < count; i++) {

@@ -37,7 +37,7 @@ struct native_witness {
 
 /*
  * Shared between fsboxd's children of one template, written by the builder and by jobs before they
- * become init, never read by fsboxd: a mapping that each child inherits.
+ * become init, never read by fsboxd: each child maps it.
  *
  * @mounts      how many mounts the namespace has when it is ready; @copied: and its copies
  * @proc_masks  see struct mount_options; 0 until a job has found out

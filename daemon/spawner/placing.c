@@ -146,7 +146,7 @@ int placing_hold(struct report_message **held, const struct report_message *repo
 	if (*held)
 		return error_set(err, ERR_BAD_FRAME, 0, "a second report of one that waits");
 	/* A path of this user's is nothing for children that are somebody else (R15). */
-	*held = unshared_new(sizeof(**held), false);
+	*held = unshared_new(sizeof(**held));
 	if (!*held)
 		return error_set(err, ERR_NOMEM, 0, "keep a report");
 	memcpy(*held, report, sizeof(*report));

@@ -95,7 +95,7 @@ static void wait_for_turn(struct standin *standin, const char *path)
 	}
 	if (*at || count == WAITING_MOST)
 		return;
-	*at = unshared_new(sizeof(**at), false);
+	*at = unshared_new(sizeof(**at));
 	if (*at)
 		(void)snprintf((*at)->path, sizeof((*at)->path), "%s", path);
 }
@@ -229,7 +229,7 @@ void standin_begin(struct job *job, const char *path)
 		wait_for_turn(job->standin, path);
 		return;
 	}
-	standin = unshared_new(sizeof(*standin), false);
+	standin = unshared_new(sizeof(*standin));
 	if (!standin)
 		return;
 	*standin = (struct standin){

@@ -356,7 +356,7 @@ static int start_builder(struct template *template, struct error *err)
 		.mode = spawner->mode,
 		.engine = ENGINE_NATIVE,
 		.switch_ids = spawner->mode != MODE_USER,
-		.shared = template->mem.shared,
+		.shared_fd = template->mem.shared_fd,
 		.namespaces = { .user_ns_fd = spawner->user_ns_fd },
 	};
 	int r = 0;
@@ -436,6 +436,7 @@ static struct template *template_new(struct templates *templates, const struct i
 	template->go_fd = -1;
 	template->copies = (struct templatecopies)TEMPLATECOPIES_INIT;
 	template->builder = (struct child)CHILD_INIT;
+	template->mem = (struct templatemem)TEMPLATEMEM_INIT;
 	template->report = (struct reportin)REPORTIN_INIT;
 	template->report_source = (struct loop_source)LOOP_SOURCE_INIT;
 	for (size_t i = 0; i < plan->count; i++)

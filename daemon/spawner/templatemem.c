@@ -2,8 +2,12 @@
 #include "daemon/spawner/templatemem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "common/scope.h"
 #include "daemon/spawner/unshared.h"
 
 static size_t text_bytes(const char *text)
@@ -52,17 +56,37 @@ static void place_plan(struct templatemem *mem, const struct plan *plan, const v
 	mem->bytes = at;
 }
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+
+/* Zeroes. Nobody who has it can make it shorter under the others. */
+static int shared_memfd(size_t bytes, struct error *err)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	int fd = memfd_create("fsbox-template", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("fsbox-template", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0)
+		return fd;
+	(void)error_set(err, ERR_SYSTEM, errno, "memory for a template");
+	auto_close(&fd);
+	return -(int)ERR_SYSTEM;
+}
+
 int templatemem_init(struct templatemem *mem, const void *bytes, size_t byte_count,
 		     const struct plan *plan, struct error *err)
 {
 	*mem = (struct templatemem){
 		.byte_count = byte_count,
 		.block_bytes = block_bytes_for(plan, byte_count),
-		.shared_bytes = native_shared_bytes(plan),
+		.shared_fd = shared_memfd(native_shared_bytes(plan), err),
 	};
-	mem->block = unshared_new(mem->block_bytes, false);
-	mem->shared = unshared_new(mem->shared_bytes, true);
-	if (!mem->block || !mem->shared) {
+	if (mem->shared_fd < 0)
+		return -(int)ERR_SYSTEM;
+	mem->block = unshared_new(mem->block_bytes);
+	if (!mem->block) {
 		templatemem_deinit(mem);
 		return error_set(err, ERR_NOMEM, errno, "keep a template");
 	}
@@ -73,14 +97,13 @@ int templatemem_init(struct templatemem *mem, const void *bytes, size_t byte_cou
 void templatemem_deinit(struct templatemem *mem)
 {
 	unshared_free(mem->block, mem->block_bytes);
-	unshared_free(mem->shared, mem->shared_bytes);
-	*mem = (struct templatemem){ .plan = PLAN_INIT };
+	auto_close(&mem->shared_fd);
+	*mem = (struct templatemem)TEMPLATEMEM_INIT;
 }
 
 int templatemem_lend(const struct templatemem *mem, bool lend, struct error *err)
 {
-	if (unshared_lend(mem->block, mem->block_bytes, lend) &&
-	    unshared_lend(mem->shared, mem->shared_bytes, lend))
+	if (unshared_lend(mem->block, mem->block_bytes, lend))
 		return 0;
 	return error_set(err, ERR_NOMEM, errno, "lend a template");
 }

@@ -4,7 +4,8 @@
 
 /*
  * What a template knows, in memory that no child has but its own builder and its own jobs: the plan
- * says much about a user.
+ * says much about a user. Of what these share fsboxd has a descriptor only: each mapping of its own would make
+ * every fork of every job longer.
  */
 
 #include <stdbool.h>
@@ -17,24 +18,28 @@
 /*
  * @plan        lies in the block as a whole: never plan_add(), never plan_deinit()
  * @bytes       the plan as it came; in the block too
- * @shared      between builder and jobs; fsboxd never reads it
+ * @shared_fd   struct native_shared, for builder_map_shared(); a memfd that cannot be resized, -1: none
  */
 struct templatemem {
 	struct plan plan;
 	const void *bytes;
 	size_t byte_count;
-	struct native_shared *shared;
-	size_t shared_bytes;
+	int shared_fd;
 	void *block;
 	size_t block_bytes;
 };
 
-/* Copies of BYTES and PLAN. Fails with ERR_NOMEM; nothing is held then. */
+#define TEMPLATEMEM_INIT                           \
+	{                                          \
+		.plan = PLAN_INIT, .shared_fd = -1 \
+	}
+
+/* Copies of BYTES and PLAN. Fails with ERR_NOMEM or ERR_SYSTEM; nothing is held then. */
 int templatemem_init(struct templatemem *mem, const void *bytes, size_t byte_count,
 		     const struct plan *plan, struct error *err);
 void templatemem_deinit(struct templatemem *mem);
 
-/* Lend all of it to children forked from now on, or end that. Fails with ERR_NOMEM. */
+/* Lend the block to children forked from now on, or end that. Fails with ERR_NOMEM. */
 int templatemem_lend(const struct templatemem *mem, bool lend, struct error *err);
 
 #endif

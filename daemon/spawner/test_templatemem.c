@@ -63,14 +63,16 @@ static void the_copy_is_whole_and_its_own(void **state)
 		assert_same(&mem.plan, &again);
 		assert_int_equal(mem.byte_count, counts[i] ? 5 : 0);
 		assert_memory_equal(mem.bytes, "bytes", mem.byte_count);
-		assert_int_equal(mem.shared_bytes, native_shared_bytes(&again));
+		assert_int_equal(lseek(mem.shared_fd, 0, SEEK_END), native_shared_bytes(&again));
+		/* Shorter under somebody who reads it: SIGBUS. */
+		assert_int_equal(ftruncate(mem.shared_fd, 0), -1);
 		plan_deinit(&again);
 		templatemem_deinit(&mem);
 		templatemem_deinit(&mem);
 	}
 }
 
-static int child_ends_with(const struct templatemem *mem, bool in_shared)
+static int child_ends_with(const struct templatemem *mem)
 {
 	struct rlimit none = { 0, 0 };
 	int status = 0;
@@ -79,8 +81,6 @@ static int child_ends_with(const struct templatemem *mem, bool in_shared)
 	if (pid == 0) {
 		(void)setrlimit(RLIMIT_CORE, &none);
 		(void)signal(SIGSEGV, SIG_DFL);
-		if (in_shared)
-			_exit((int)++mem->shared->mounts);
 		_exit(mem->plan.ops[0].path[0]);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -97,13 +97,9 @@ static void R15_only_who_it_is_lent_to_has_it(void **state)
 	assert_int_equal(templatemem_init(&mem, "bytes", 5, &plan, NULL), 0);
 	plan_deinit(&plan);
 	for (int round = 0; round < 2; round++) {
-		assert_true(WIFSIGNALED(child_ends_with(&mem, false)));
-		assert_true(WIFSIGNALED(child_ends_with(&mem, true)));
+		assert_true(WIFSIGNALED(child_ends_with(&mem)));
 		assert_int_equal(templatemem_lend(&mem, true, NULL), 0);
-		assert_int_equal(child_ends_with(&mem, false), '/' << 8);
-		/* A builder writes what jobs read. */
-		assert_int_equal(child_ends_with(&mem, true), (2 * round + 1) << 8);
-		assert_int_equal(child_ends_with(&mem, true), (2 * round + 2) << 8);
+		assert_int_equal(child_ends_with(&mem), '/' << 8);
 		assert_int_equal(templatemem_lend(&mem, false, NULL), 0);
 	}
 	templatemem_deinit(&mem);

@@ -16,10 +16,10 @@ struct free_piece {
 	void *next;
 };
 
-void *unshared_new(size_t bytes, bool writable_by_all)
+void *unshared_new(size_t bytes)
 {
-	int kind = writable_by_all ? MAP_SHARED : MAP_PRIVATE;
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return NULL;
@@ -44,7 +44,7 @@ bool unshared_lend(void *memory, size_t bytes, bool lend)
 /* A new chunk for pieces of SIZE bytes. */
 static bool add_chunk(struct unshared_pool *pool, size_t step, size_t size)
 {
-	struct chunk *chunk = unshared_new(CHUNK_BYTES, false);
+	struct chunk *chunk = unshared_new(CHUNK_BYTES);
 
 	if (!chunk)
 		return false;

@@ -14,10 +14,10 @@
 #include <stddef.h>
 
 /*
- * BYTES of zeroes, page-aligned, or NULL. @writable_by_all: what a child that it was lent to writes is
- * seen by fsboxd and by those that it is lent to later.
+ * BYTES of zeroes, page-aligned, or NULL. Mappings that lie side by side are one to the kernel, so that many
+ * of them do not make forking slower.
  */
-void *unshared_new(size_t bytes, bool writable_by_all);
+void *unshared_new(size_t bytes);
 
 /* MEMORY may be NULL; BYTES as it was made. */
 void unshared_free(void *memory, size_t bytes);

@@ -171,7 +171,7 @@ static int zygote_fork(struct zygote *zygote, struct builder_input *input, struc
 	int r = 0;
 
 	(void)netpool_take(&spawner->netpool, &zygote->set);
-	input->shared = template->mem.shared;
+	input->shared_fd = template->mem.shared_fd;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = -1,
 		.mount_ns_fd = copy_fd >= 0 ? copy_fd : template->mount_ns_fd,
@@ -345,7 +345,7 @@ static bool remember(struct zygotes_of *of, const struct inherit *inherit)
 {
 	/* It is one user's, and no child's but its own zygotes'. */
 	if (!of->inherit)
-		of->inherit = unshared_new(sizeof(*of->inherit), false);
+		of->inherit = unshared_new(sizeof(*of->inherit));
 	if (of->inherit)
 		*of->inherit = *inherit;
 	return of->inherit != NULL;
