@@ -14,20 +14,29 @@
 #include "daemon/spawner/unshared.h"
 #include "daemon/spawner/verify.h"
 
-int placing_plan(struct job *job, const struct plan *plan, struct error *err)
+/* @uid  of JOB, or LEDGER_ANY_UID: its builder may be making what it announced (ledger_share()) */
+static int claim_plan(struct job *job, const struct plan *plan, uid_t uid, struct error *err)
 {
 	struct ledger *ledger = job->spawner->ledger;
 	int wait = 0;
 
 	for (size_t i = 0; i < plan->count && ledger_count(ledger) > 0; i++) {
-		int r = ledger_share(ledger, job->id, job->identity.uid, plan->ops[i].path, err);
+		int r = ledger_share(ledger, job->id, uid, plan->ops[i].path, err);
 
 		if (r < 0)
 			return r;
 		wait |= r;
 	}
-	job->waits = wait != 0;
 	return wait ? PLACING_WAIT : 0;
+}
+
+int placing_plan(struct job *job, const struct plan *plan, struct error *err)
+{
+	int r = claim_plan(job, plan, job->identity.uid, err);
+
+	if (r >= 0)
+		job->waits = r == PLACING_WAIT;
+	return r;
 }
 
 int placing_again(struct job *job, struct error *err)
@@ -45,8 +54,7 @@ int placing_again(struct job *job, struct error *err)
 	r = plan_decode(&plan, bytes, job->start.plan_bytes, err);
 	(void)munmap((void *)(uintptr_t)bytes, size);
 	if (r == 0)
-		r = placing_plan(job, &plan, err);
-	job->waits = false;
+		r = claim_plan(job, &plan, LEDGER_ANY_UID, err);
 	/* Each was claimed before anybody could begin to remove it. */
 	if (r > 0)
 		r = error_set(err, ERR_LEDGER_FAILED, 0, "what it stands on is being removed");

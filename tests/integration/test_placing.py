@@ -130,6 +130,21 @@ def r26_b13_its_maker_ends_before_the_other_is_up(daemon):
         wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
 
 
+@case(*MODES)
+def r26_b13_claims_are_dropped_while_others_make_theirs(daemon):
+    """By bubblewrap, each of its own: what is announced and not made yet is not forgotten when one ends."""
+    place = project(daemon, "placing-many")
+    running = []
+    for number in range(40):
+        deny = [word for i in range(16) for word in ("--deny", f"{place}/{number}-{i}")]
+        running.append(daemon.user.popen(
+            daemon.command("spawn", "--engine", "bwrap", *deny, "--", "true"), cwd=place, stderr=-1))
+        while len(running) == 6 or (running and number == 39):
+            _, said = running[0].communicate(timeout=60)
+            equal((running.pop(0).returncode, lib.text(said)), (0, ""))
+    wait_for(lambda: not os.listdir(place), 10, f"nothing in the project: {os.listdir(place)}")
+
+
 # ---- while both run --------------------------------------------------------------------------
 
 
