@@ -239,7 +239,7 @@ def r12_mounts_that_come_along_count():
 
 CAPABILITIES = {"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "KILL": 5, "SETGID": 6,
                 "SETUID": 7, "SETPCAP": 8, "NET_ADMIN": 12, "SYS_CHROOT": 18, "SYS_PTRACE": 19,
-                "SYS_ADMIN": 21, "SYS_NICE": 23, "SYS_RESOURCE": 24}  # linux/capability.h
+                "SYS_ADMIN": 21, "SYS_NICE": 23, "SYS_RESOURCE": 24, "SETFCAP": 31}  # linux/capability.h
 
 
 @case("system", "root")
