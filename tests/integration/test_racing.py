@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user who turns links and renames directories below his own rules while his jobs are set up.
 
-FSBOX_SOAK_SECONDS (5) and FSBOX_SOAK_SPAWNS (at least so many; 0) make it longer: tests/soak/racing.sh.
+FSBOX_SOAK_SECONDS (5) and FSBOX_SOAK_SPAWNS (so many must have run; 1) make it longer: tests/soak/racing.sh.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from guardlib import events
 from lib import User, case, equal, project, succeeds, wait_for
 
 SECONDS = int(os.environ.get("FSBOX_SOAK_SECONDS", "5"))
-SPAWNS = int(os.environ.get("FSBOX_SOAK_SPAWNS", "0"))
+SPAWNS = int(os.environ.get("FSBOX_SOAK_SPAWNS", "1"))
 CLIENTS = 8
 RENAME_EXCHANGE = 2
 AT_FDCWD = -100
@@ -170,11 +170,11 @@ def racing_clients_get_nothing_that_is_not_theirs(daemon):
     time.sleep(1.5)
     before = lib.descriptors_but_of_templates(daemon.process.pid), mounts()
     swappers = [start_swapper(daemon.user, place, targets) for place in places]
-    end = time.monotonic() + SECONDS
+    begun = time.monotonic()
     spawners = []
 
     def done():
-        return time.monotonic() > end and sum(s.ran + s.refused for s in spawners) >= SPAWNS
+        return time.monotonic() - begun > SECONDS and sum(s.ran for s in spawners) >= SPAWNS
     spawners += [Spawner(daemon, place, rule, done) for place, rule in zip(places, rules)]
     for each in spawners:
         each.start()
@@ -193,9 +193,7 @@ def racing_clients_get_nothing_that_is_not_theirs(daemon):
         print(slowest, {w: n for s in spawners for w, n in s.reasons.items()})
     if slowest[0] > 15:
         raise AssertionError(f"a request took {slowest[0]:.1f} s: {slowest[1]}")
-    print(f"# {daemon.mode}: {ran} ran, {refused} were refused in {SECONDS} s")
-    if ran == 0:
-        raise AssertionError("nothing ever ran")
+    print(f"# {daemon.mode}: {ran} ran, {refused} were refused in {time.monotonic() - begun:.0f} s")
     killed = sum(s.killed for s in spawners)
     wait_for(lambda: len(given_up(daemon)) >= killed, 10, f"records of {killed} that guards ended")
 
