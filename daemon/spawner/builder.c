@@ -407,30 +407,6 @@ static int builder_compile(struct builder *builder, struct error *err)
 	return sealed_create("bwrap arguments", out.data, out.size, 0400, &builder->args_fd, err);
 }
 
-static bool is_writable(const struct plan_op *op)
-{
-	switch (op->kind) {
-	case PLAN_PROC:
-	case PLAN_DEV:
-	case PLAN_TMPFS:
-		return true;
-	case PLAN_BIND:
-		return !(op->flags & PLAN_READ_ONLY);
-	case PLAN_ROOT:
-	case PLAN_SYMLINK:
-	case PLAN_MASK_DIR:
-	case PLAN_MASK_FILE:
-	case PLAN_MASK_TREE:
-	case PLAN_SEAL:
-	case PLAN_SYS:
-	case PLAN_PIN:
-	case PLAN_NOTICE:
-	case PLAN_OP_KIND_COUNT:
-		break;
-	}
-	return false;
-}
-
 int builder_encode_setup(struct builder *builder, struct buf *out, struct error *err)
 {
 	const struct builder_input *input = builder->input;
@@ -449,7 +425,7 @@ int builder_encode_setup(struct builder *builder, struct buf *out, struct error 
 	for (size_t i = 0; i < builder->plan.count; i++) {
 		const struct plan_op *op = &builder->plan.ops[i];
 
-		if (!is_writable(op))
+		if (!builder_is_writable(op))
 			continue;
 		(void)buf_add_byte(out, ACCESS_READ_WRITE);
 		(void)buf_add(out, op->path, strlen(op->path) + 1);

@@ -56,6 +56,7 @@ struct builder_guard {
  * @inherit       what was read from the peer already; native only: a job in a pid namespace of its own
  *                cannot ask about processes outside
  * @net           what init hands to fsbox-egress, through @egress_fd if it is anything
+ * @builder_pidfd  native: the template's builder, perhaps gone; for what it prepared (builderruleset.c)
  * @shared_fd, @namespaces  native only: the template's; its user namespace is the daemon's own
  */
 struct builder_input {
@@ -82,6 +83,7 @@ struct builder_input {
 	bool granted;
 	struct grant_terms grant;
 	const struct inherit *inherit;
+	int builder_pidfd;
 	int shared_fd;
 	struct native_namespaces namespaces;
 	struct builder_guard guard;

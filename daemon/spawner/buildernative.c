@@ -25,15 +25,16 @@
 /* ---- a job ---------------------------------------------------------------------------- */
 
 /* Descriptors of a native job besides INIT_FD_*: namespaces to enter. */
-#define NATIVE_FD_USER (BUILDER_FD_ROOT + 1)
-#define NATIVE_FD_MOUNT (BUILDER_FD_ROOT + 2)
-#define NATIVE_FD_SET (BUILDER_FD_ROOT + 3)
+#define NATIVE_FD_USER (BUILDER_FD_RULESET + 1)
+#define NATIVE_FD_MOUNT (BUILDER_FD_RULESET + 2)
+#define NATIVE_FD_SET (BUILDER_FD_RULESET + 3)
 
 static int native_place(struct builder *builder, const struct native_set *set, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int ruleset_fd = builder_find_ruleset(builder);
 	const struct builder_placed wanted[] = {
 		{ null_fd, STDIN_FILENO },
 		{ null_fd, STDOUT_FILENO },
@@ -45,6 +46,7 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 		{ builder_has_egress(input) ? input->egress_fd : -1, INIT_FD_EGRESS },
 		{ input->guard.order_fd, BUILDER_FD_GUARD },
 		{ builder->root_fd, BUILDER_FD_ROOT },
+		{ ruleset_fd, BUILDER_FD_RULESET },
 		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 		{ input->namespaces.mount_ns_fd, NATIVE_FD_MOUNT },
 		{ set->net_fd, NATIVE_FD_SET },
@@ -58,6 +60,7 @@ static int native_place(struct builder *builder, const struct native_set *set, s
 	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
 		return -(int)ERR_SYSTEM;
 	builder->report_fd = INIT_FD_REPORT;
+	builder->ruleset_fd = ruleset_fd >= 0 ? BUILDER_FD_RULESET : -1;
 	return 0;
 }
 
@@ -205,6 +208,7 @@ _Noreturn void builder_run_native(struct builder *builder)
 			.go_fd = INIT_FD_GO,
 			.channel_fd = INIT_FD_CHANNEL,
 			.dev_fd = INIT_FD_DEV,
+			.ruleset_fd = builder->ruleset_fd,
 			.egress_fd = builder_has_egress(input) ? INIT_FD_EGRESS : -1,
 			.guard_fd = end_fd,
 			.result = { .page = builder->result, .scribe_fd = -1 },
@@ -223,14 +227,19 @@ static int template_place(struct builder *builder, struct error *err)
 {
 	const struct builder_input *input = builder->input;
 	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct builder_placed wanted[] = {
-		{ null_fd, STDIN_FILENO },    { null_fd, STDOUT_FILENO },
-		{ null_fd, STDERR_FILENO },   { input->report_fd, INIT_FD_REPORT },
-		{ input->go_fd, INIT_FD_GO }, { input->namespaces.user_ns_fd, NATIVE_FD_USER },
+		{ null_fd, STDIN_FILENO },
+		{ null_fd, STDOUT_FILENO },
+		{ null_fd, STDERR_FILENO },
+		{ input->report_fd, INIT_FD_REPORT },
+		{ input->go_fd, INIT_FD_GO },
+		{ dev_fd, INIT_FD_DEV },
+		{ input->namespaces.user_ns_fd, NATIVE_FD_USER },
 	};
 
-	if (null_fd < 0)
-		return error_set(err, ERR_SYSTEM, errno, "open /dev/null");
+	if (null_fd < 0 || dev_fd < 0)
+		return error_set(err, ERR_SYSTEM, errno, "open /dev");
 	if (builder_keep_descriptors(wanted, ARRAY_SIZE(wanted), err) < 0)
 		return -(int)ERR_SYSTEM;
 	builder->report_fd = INIT_FD_REPORT;
@@ -288,9 +297,10 @@ static int template_build(struct builder *builder, struct native_input *ret_nati
 /*
  * Holds, as the peer, what mounting takes: copies, each when it is asked for, until fsboxd closes its end.
  */
-static int template_copy(const struct native_input *native, int template_fd, int count_fd,
-			 struct error *err)
+static int template_copy(struct builder *builder, const struct native_input *native, int ns_dir_fd,
+			 int count_fd, struct error *err)
 {
+	const int template_fd = openat(ns_dir_fd, "mnt", O_RDONLY | O_CLOEXEC);
 	const struct sched_param plain = { 0 };
 	struct report_message message;
 	int r = 0;
@@ -301,6 +311,7 @@ static int template_copy(const struct native_input *native, int template_fd, int
 		report_begin(&message, REPORT_BUILT);
 		if ((r = native_copy(native, template_fd, count_fd, err)) < 0)
 			return r;
+		builder_keep_ruleset(builder, ns_dir_fd, INIT_FD_DEV);
 		message.u.built.mounts = bounded(native->shared->copied);
 		if ((r = report_write(INIT_FD_REPORT, &message, err)) < 0)
 			return r;
@@ -324,8 +335,7 @@ _Noreturn void builder_run_template(const struct builder_input *input)
 		own_fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (mountapi_count_begin(&count_fd, &err) == 0 &&
 		    template_build(&builder, &native, &err) == 0 &&
-		    template_copy(&native, openat(own_fd, "mnt", O_RDONLY | O_CLOEXEC), count_fd,
-				  &err) == 0)
+		    template_copy(&builder, &native, own_fd, count_fd, &err) == 0)
 			_exit(0);
 	}
 	builder_fail(&builder, &err);

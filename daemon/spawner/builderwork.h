@@ -27,6 +27,7 @@
  * @result     mapped as long as the file could be reached, or NULL
  * @own_network  bwrap: we stand in the job's network already
  * @shared     native: see native.h; NULL when it was forgotten
+ * @ruleset_fd  native: what builder_find_ruleset() found, for init; -1: nothing
  * @root_fd    native: the host's root directory, for one that looks at it later on; else -1
  */
 struct builder {
@@ -39,13 +40,15 @@ struct builder {
 	struct result_page *result;
 	bool own_network;
 	struct native_shared *shared;
+	int ruleset_fd;
 	int root_fd;
 	char args_number[16];
 };
 
-#define BUILDER_INIT(from)                                                                     \
-	{                                                                                      \
-		.input = (from), .report_fd = (from)->report_fd, .args_fd = -1, .root_fd = -1, \
+#define BUILDER_INIT(from)                                                                        \
+	{                                                                                         \
+		.input = (from), .report_fd = (from)->report_fd, .args_fd = -1, .ruleset_fd = -1, \
+		.root_fd = -1,                                                                    \
 	}
 
 /* A descriptor and the number it is to have; an fd of -1 leaves the number closed. */
@@ -55,7 +58,7 @@ struct builder_placed {
 };
 
 /* The most that builder_keep_descriptors() takes. */
-#define BUILDER_PLACED_MAX 16
+#define BUILDER_PLACED_MAX 17
 
 /* Report what went wrong in the present stage and end. */
 _Noreturn void builder_fail(const struct builder *builder, const struct error *err);
@@ -84,6 +87,7 @@ int builder_encode_setup(struct builder *builder, struct buf *out, struct error 
 /* Descriptors of native jobs besides INIT_FD_*: their guard's orders, and builder.root_fd. */
 #define BUILDER_FD_GUARD (INIT_FD_EGRESS + 1)
 #define BUILDER_FD_ROOT (INIT_FD_EGRESS + 2)
+#define BUILDER_FD_RULESET (INIT_FD_EGRESS + 3)
 
 /*
  * Native. Holds all of fsboxd's. Where leaving the host's network takes being root it is done now: namespaces
@@ -110,6 +114,22 @@ int builder_map_shared(struct builder *builder, struct error *err);
 
 /* Init, if it were ever taken over, could make other jobs of this template believe it. */
 int builder_forget_shared(struct builder *builder, struct error *err);
+
+/* Whether Landlock is to allow writing at and below the place of OP. */
+bool builder_is_writable(const struct plan_op *op);
+
+/*
+ * A template's builder, in the copy that it stands in: all of Landlock's rules that this copy's job will need, but
+ * for its /proc, kept for builder_find_ruleset(). NS_DIR_FD is our own /proc/self/ns, DEV_FD the host's /dev. Where it
+ * fails the job makes its own.
+ */
+void builder_keep_ruleset(struct builder *builder, int ns_dir_fd, int dev_fd);
+
+/*
+ * Native, after builder_map_shared(), with what looking into the builder takes: the rule set for the copy that
+ * this job was given, the caller's; or -1.
+ */
+int builder_find_ruleset(const struct builder *builder);
 
 /* The rest of a native job after builder_shut(): ends as its pid 1. */
 _Noreturn void builder_run_native(struct builder *builder);

@@ -56,9 +56,11 @@ static int bear(struct builder *builder, struct waiting *waiting, struct error *
 	builder->stage = "inherit";
 	if ((r = inherit_limit(&builder->inherit, err)) < 0 ||
 	    (r = builder_encode_setup(builder, &waiting->setup, err)) < 0 ||
-	    (r = init_bear(waiting->setup.data, INIT_FD_DEV, &waiting->born, &builder->stage,
-			   err)) < 0)
+	    (r = init_bear(waiting->setup.data, INIT_FD_DEV, builder->ruleset_fd, &waiting->born,
+			   &builder->stage, err)) < 0)
 		return r;
+	auto_close(&builder->ruleset_fd);
+	builder->ruleset_fd = -1;
 	(void)close(INIT_FD_DEV);
 	(void)prctl(PR_SET_NAME, "fsbox-zygote", 0L, 0L, 0L);
 	/* Fsboxd's end is the end of this, also while its user has stopped it. */
@@ -177,6 +179,7 @@ _Noreturn void builder_run_zygote(const struct builder_input *input)
 			.go_fd = INIT_FD_GO,
 			.channel_fd = fds[0],
 			.dev_fd = -1,
+			.ruleset_fd = -1,
 			.egress_fd = fds[1],
 			.guard_fd = end_fd,
 			.result = { .page = builder.result, .scribe_fd = -1 },

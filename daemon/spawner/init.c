@@ -167,11 +167,12 @@ static int init_listen(struct init *init, const struct init_input *input, struct
 static int init_prepare(struct init *init, const struct init_input *input, struct error *err)
 {
 	AUTO(auto_close) int dev_fd = input->dev_fd;
+	AUTO(auto_close) int ruleset_fd = input->ruleset_fd;
 	int r = init_settle(init, err);
 
 	if (r < 0 || (r = init_listen(init, input, err)) < 0)
 		return r;
-	return init_confine_setup(input->setup, dev_fd, &init->stage, err);
+	return init_confine_setup(input->setup, dev_fd, ruleset_fd, &init->stage, err);
 }
 
 static int init_announce(struct init *init, struct error *err)
@@ -538,15 +539,17 @@ _Noreturn void init_run(const struct init_input *input)
 	init_go_on(&init, input, r, &err);
 }
 
-int init_bear(const void *setup, int dev_fd, struct init_born *ret_born, const char **ret_stage,
-	      struct error *err)
+int init_bear(const void *setup, int dev_fd, int ruleset_fd, struct init_born *ret_born,
+	      const char **ret_stage, struct error *err)
 {
-	static const struct init_input nothing = { -1, -1, -1, -1, -1, -1, { NULL, -1 }, NULL, 0 };
+	static const struct init_input nothing = {
+		-1, -1, -1, -1, -1, -1, -1, { NULL, -1 }, NULL, 0
+	};
 	struct init init = init_for(&nothing);
 	int r = init_settle(&init, err);
 
 	if (r == 0)
-		r = init_confine_setup(setup, dev_fd, &init.stage, err);
+		r = init_confine_setup(setup, dev_fd, ruleset_fd, &init.stage, err);
 	*ret_stage = init.stage;
 	*ret_born = (struct init_born){ init.signal_fd, init.null_fd };
 	return r;

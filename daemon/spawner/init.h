@@ -32,6 +32,7 @@
 /*
  * @report_fd, @go_fd, @channel_fd  as INIT_FD_*; owned by init from here on
  * @dev_fd                          O_PATH descriptor of the host's /dev, see landlock.h; or -1; likewise
+ * @ruleset_fd                      see initconfine.h; likewise
  * @egress_fd                       to fsbox-egress, where @setup says that listeners go there; kept for
  *                                  as long as the job lives; else -1
  * @guard_fd                        closed when nothing but pid 1 is left, before that is reported; or -1
@@ -43,6 +44,7 @@ struct init_input {
 	int go_fd;
 	int channel_fd;
 	int dev_fd;
+	int ruleset_fd;
 	int egress_fd;
 	int guard_fd;
 	struct result_to result;
@@ -64,14 +66,14 @@ struct init_born {
 
 /*
  * @setup   checked; only its paths are looked at
- * @dev_fd  as in struct init_input; the caller's
+ * @dev_fd, @ruleset_fd  as in struct init_input; the caller's
  *
  * Fails as init_confine() does; the process must then exit.
  */
-int init_bear(const void *setup, int dev_fd, struct init_born *ret_born, const char **ret_stage,
-	      struct error *err);
+int init_bear(const void *setup, int dev_fd, int ruleset_fd, struct init_born *ret_born,
+	      const char **ret_stage, struct error *err);
 
-/* As init_run(); dev_fd is not looked at. */
+/* As init_run(); dev_fd and ruleset_fd are not looked at. */
 _Noreturn void init_run_born(const struct init_born *born, const struct init_input *input);
 
 #endif

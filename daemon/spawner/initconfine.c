@@ -12,8 +12,8 @@
 #include "daemon/spawner/seccomp.h"
 #include "proto/wire/spawnop.h"
 
-int init_confine(const char *const *writable, size_t count, int dev_fd, const char **ret_stage,
-		 struct error *err)
+/* What comes before Landlock. */
+static int drop(const char **ret_stage, struct error *err)
 {
 	int r = 0;
 
@@ -26,11 +26,32 @@ int init_confine(const char *const *writable, size_t count, int dev_fd, const ch
 	if (r < 0)
 		return r;
 	*ret_stage = "no_new_privs";
-	r = confine_no_new_privs(err);
+	return confine_no_new_privs(err);
+}
+
+int init_confine(const char *const *writable, size_t count, int dev_fd, const char **ret_stage,
+		 struct error *err)
+{
+	int r = drop(ret_stage, err);
+
 	if (r < 0)
 		return r;
 	*ret_stage = "landlock";
 	r = landlock_enter(writable, count, dev_fd, err);
+	if (r < 0)
+		return r;
+	*ret_stage = "seccomp";
+	return seccomp_install(err);
+}
+
+static int confine_by(int ruleset_fd, const char **ret_stage, struct error *err)
+{
+	int r = drop(ret_stage, err);
+
+	if (r < 0)
+		return r;
+	*ret_stage = "landlock";
+	r = landlock_apply(ruleset_fd, "/proc", err);
 	if (r < 0)
 		return r;
 	*ret_stage = "seccomp";
@@ -60,11 +81,15 @@ static int setup_writable(const void *setup, const char ***ret_paths, size_t *re
 	return 0;
 }
 
-int init_confine_setup(const void *setup, int dev_fd, const char **ret_stage, struct error *err)
+int init_confine_setup(const void *setup, int dev_fd, int ruleset_fd, const char **ret_stage,
+		       struct error *err)
 {
 	AUTO(auto_free) const char **writable = NULL;
 	size_t count = 0;
-	int r = setup_writable(setup, &writable, &count, err);
+	int r = 0;
 
+	if (ruleset_fd >= 0)
+		return confine_by(ruleset_fd, ret_stage, err);
+	r = setup_writable(setup, &writable, &count, err);
 	return r < 0 ? r : init_confine(writable, count, dev_fd, ret_stage, err);
 }

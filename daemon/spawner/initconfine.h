@@ -22,9 +22,10 @@ int init_confine(const char *const *writable, size_t count, int dev_fd, const ch
 		 struct error *err);
 
 /*
- * The same for the paths of checked SETUP (struct setup_header) that may be written to. Fails with ERR_NOMEM as
- * well.
+ * The same for the paths of checked SETUP (struct setup_header) that may be written to; or with RULESET_FD, of
+ * landlock_prepare(), which was made for all of them but /proc; -1: there is none. Fails with ERR_NOMEM as well.
  */
-int init_confine_setup(const void *setup, int dev_fd, const char **ret_stage, struct error *err);
+int init_confine_setup(const void *setup, int dev_fd, int ruleset_fd, const char **ret_stage,
+		       struct error *err);
 
 #endif

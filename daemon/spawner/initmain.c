@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 		.go_fd = INIT_FD_GO,
 		.channel_fd = INIT_FD_CHANNEL,
 		.dev_fd = INIT_FD_DEV,
+		.ruleset_fd = -1,
 		.egress_fd = INIT_FD_EGRESS,
 		.guard_fd = -1,
 		.result = { .scribe_fd = INIT_FD_RESULT },

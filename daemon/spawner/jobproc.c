@@ -434,6 +434,7 @@ static int start_in_template(struct job *job, struct builder_input *input,
 	int r = 0;
 
 	input->shared_fd = job->template->mem.shared_fd;
+	input->builder_pidfd = job->template->builder.pidfd;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = spawner->user_ns_fd,
 		.mount_ns_fd = copy_fd >= 0 ? copy_fd : job->template->mount_ns_fd,

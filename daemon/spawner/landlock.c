@@ -77,11 +77,17 @@ static int rule_add_path(int ruleset_fd, const char *path, uint64_t rights, stru
 	return r;
 }
 
-int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct error *err)
+/* All that can be granted. */
+static uint64_t rights_all(int abi)
+{
+	return RIGHTS_READ | RIGHTS_WRITE | (abi >= ABI_TRUNCATE ? LANDLOCK_ACCESS_FS_TRUNCATE : 0);
+}
+
+int landlock_prepare(const char *const *writable, size_t count, int dev_fd, int *ret_fd,
+		     struct error *err)
 {
 	const int abi = confine_landlock_abi();
-	const uint64_t truncate = abi >= ABI_TRUNCATE ? LANDLOCK_ACCESS_FS_TRUNCATE : 0;
-	const uint64_t all = RIGHTS_READ | RIGHTS_WRITE | truncate;
+	const uint64_t all = rights_all(abi);
 	struct ruleset_attributes attributes = { .handled_access_fs = all | RIGHTS_NEVER };
 	AUTO(auto_close) int ruleset_fd = -1;
 	const char *granted = NULL;
@@ -112,8 +118,28 @@ int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct
 			     LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE, err);
 	if (r < 0)
 		return r;
+	*ret_fd = steal_fd(&ruleset_fd);
+	return 1;
+}
 
+int landlock_apply(int ruleset_fd, const char *fresh, struct error *err)
+{
+	int r = fresh ? rule_add_path(ruleset_fd, fresh, rights_all(confine_landlock_abi()), err)
+		      : 0;
+
+	if (r < 0)
+		return r;
 	if (syscall(SYS_landlock_restrict_self, ruleset_fd, 0L) < 0)
 		return error_set(err, ERR_SETUP_FAILED, errno, "Landlock");
-	return 1;
+	return 0;
+}
+
+int landlock_enter(const char *const *writable, size_t count, int dev_fd, struct error *err)
+{
+	AUTO(auto_close) int ruleset_fd = -1;
+	int r = landlock_prepare(writable, count, dev_fd, &ruleset_fd, err);
+
+	if (r == 1 && (r = landlock_apply(ruleset_fd, NULL, err)) == 0)
+		r = 1;
+	return r;
 }

@@ -35,18 +35,24 @@ struct native_witness {
 	uint32_t type;
 };
 
+/* More than there are copies at any time (templatecopy.h). */
+#define NATIVE_RULESETS 4
+
 /*
  * Shared between fsboxd's children of one template, written by the builder and by jobs before they
  * become init, never read by fsboxd: each child maps it.
  *
  * @mounts      how many mounts the namespace has when it is ready; @copied: and its copies
  * @proc_masks  see struct mount_options; 0 until a job has found out
+ * @rulesets   for which copy (inode number of its mount namespace) the builder has a rule set of Landlock's; 0:
+ *              for none (builderruleset.c)
  * @witnesses  one for each operation of the plan, in order
  */
 struct native_shared {
 	size_t mounts;
 	size_t copied;
 	uint32_t proc_masks;
+	uint64_t rulesets[NATIVE_RULESETS];
 	struct native_witness witnesses[];
 };
 

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -210,6 +212,44 @@ static void without_no_new_privs_it_fails(void **state)
 	assert_int_equal(r, -ERR_SETUP_FAILED);
 }
 
+/* Of a rule for a directory nothing is left once something is mounted on it: why landlock_apply() takes one more. */
+static int check_hidden(const char *fresh)
+{
+	const char *const writable[] = { rw };
+	int step = 0;
+	int fd = -1;
+
+	STEP(landlock_prepare(writable, 1, -1, &fd, NULL) == 1);
+	if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("fresh", rw, "tmpfs", 0, "mode=0777") < 0)
+		return 100; /* none of our own here */
+	STEP(prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0);
+	STEP(landlock_apply(fd, fresh, NULL) == 0);
+	STEP(fresh ? touch(at(rw, "new")) == 0 : REFUSED(touch(at(rw, "new")), EACCES));
+	return 0;
+}
+
+static void R22_a_mount_hides_the_rule_of_its_place(void **state)
+{
+	int status = 0;
+
+	(void)state;
+	if (confine_landlock_abi() < LANDLOCK_ABI_MIN)
+		skip();
+	for (int given = 0; given < 2; given++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(check_hidden(given ? rw : NULL));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) == 100)
+			skip();
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
 static int set_up(void **state)
 {
 	int fd = -1;
@@ -248,6 +288,7 @@ int main(void)
 		cmocka_unit_test(R16_leaked_directories_are_dead),
 		cmocka_unit_test(R22_scopes_where_the_kernel_has_them),
 		cmocka_unit_test(without_no_new_privs_it_fails),
+		cmocka_unit_test(R22_a_mount_hides_the_rule_of_its_place),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -172,6 +172,7 @@ static int zygote_fork(struct zygote *zygote, struct builder_input *input, struc
 
 	(void)netpool_take(&spawner->netpool, &zygote->set);
 	input->shared_fd = template->mem.shared_fd;
+	input->builder_pidfd = template->builder.pidfd;
 	input->namespaces = (struct native_namespaces){
 		.user_ns_fd = -1,
 		.mount_ns_fd = copy_fd >= 0 ? copy_fd : template->mount_ns_fd,
