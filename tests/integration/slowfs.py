@@ -73,7 +73,10 @@ class SlowFileSystem:
                             self.answer(*self.held.pop())
                 if not select.select([self.fd], [], [], 0.05)[0]:
                     continue
-                request = os.read(self.fd, 1 << 18)
+                try:
+                    request = os.read(self.fd, 1 << 18)
+                except BlockingIOError:
+                    continue  # who asked was killed meanwhile
                 _, opcode, unique, node, _, _, pid = struct.unpack("<IIQQIII", request[:36])
                 wanted = (unique, opcode, node, request[40:].rstrip(b"\0"))
                 if self.hold and opcode in (1, 3) and self.is_ours(pid):

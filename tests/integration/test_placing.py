@@ -54,7 +54,9 @@ def held(daemon, slow, engine, place, name, *rules):
     job = spawn(daemon, "--engine", engine, "--ro", slow.place, "--deny", f"{slow.place}/{name}", *rules,
                 cwd=place)
     try:
-        wait_for(lambda: slow.held, 10, "a builder that hangs")
+        wait_for(lambda: slow.held or job.poll() is not None, 10, "a builder that hangs")
+        if not slow.held:
+            raise AssertionError(f"the job ended before it was held: {job.stderr.read()!r}")
         yield job
         slow.release()
         is_up(job)
