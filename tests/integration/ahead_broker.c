@@ -2,7 +2,6 @@
 /* A broker that misuses the job which fsboxd opened ahead of a request; see test_spawner.py. */
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,23 +97,15 @@ static void serve(void)
 		crowd();
 }
 
+static void serve_conn(uint64_t number, int fd)
+{
+	conn = number;
+	say_fd = fd;
+	(void)fcntl(say_fd, F_SETFL, 0);
+	serve();
+}
+
 int main(void)
 {
-	struct fake_news news;
-	struct op_message op;
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	for (;;) {
-		fake_next(&news);
-		if (news.message.kind != LINK_CONN)
-			continue;
-		(void)close(news.fds[1]);
-		conn = news.message.conn;
-		say_fd = news.fds[0];
-		(void)fcntl(say_fd, F_SETFL, 0);
-		serve();
-		(void)close(say_fd);
-		fake_op_init(&op, OP_CONN_CLOSED, conn, 0);
-		(void)fake_send(&op);
-	}
+	fake_serve(serve_conn);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -218,4 +219,22 @@ void fake_start_init(struct op_message *op, uint64_t conn, uint64_t job, uint32_
 	op->u.start.argc = 3;
 	(void)snprintf(op->u.start.profile, sizeof(op->u.start.profile), "fake");
 	(void)snprintf(op->u.start.command, sizeof(op->u.start.command), "sh");
+}
+
+_Noreturn void fake_serve(void (*serve)(uint64_t conn, int fd))
+{
+	struct fake_news news;
+	struct op_message op;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	for (;;) {
+		fake_next(&news);
+		if (news.message.kind != LINK_CONN)
+			continue;
+		(void)close(news.fds[1]);
+		serve(news.message.conn, news.fds[0]);
+		(void)close(news.fds[0]);
+		fake_op_init(&op, OP_CONN_CLOSED, news.message.conn, 0);
+		(void)fake_send(&op);
+	}
 }

@@ -57,6 +57,12 @@ uint64_t fake_open(uint64_t conn, const char *script, int out_fd, uint32_t *ret_
 /* Fill OP for a job opened by fake_open(). */
 void fake_start_init(struct op_message *op, uint64_t conn, uint64_t job, uint32_t plan_bytes);
 
+/*
+ * One connection after the other, each closed when SERVE, which gets its number and socket, is through with it.
+ * SIGPIPE is ignored.
+ */
+_Noreturn void fake_serve(void (*serve)(uint64_t conn, int fd));
+
 _Noreturn void fake_die(const char *what);
 
 #endif

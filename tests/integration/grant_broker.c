@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -300,25 +299,16 @@ static void serve(void)
 			orders[i].run(line + strlen(orders[i].name));
 }
 
+static void serve_conn(uint64_t number, int fd)
+{
+	conn = number;
+	say_fd = fd;
+	serve();
+}
+
 int main(void)
 {
-	struct fake_news news;
-	struct op_message op;
-
-	(void)signal(SIGPIPE, SIG_IGN);
 	if (pipe2(out_fds, O_CLOEXEC) < 0 || fcntl(out_fds[0], F_SETFL, O_NONBLOCK) < 0)
 		fake_die("pipe");
-	fake_next(&news);
-	for (;;) {
-		fake_next(&news);
-		if (news.message.kind != LINK_CONN)
-			continue;
-		(void)close(news.fds[1]);
-		conn = news.message.conn;
-		say_fd = news.fds[0];
-		serve();
-		(void)close(say_fd);
-		fake_op_init(&op, OP_CONN_CLOSED, conn, 0);
-		(void)fake_send(&op);
-	}
+	fake_serve(serve_conn);
 }

@@ -577,23 +577,14 @@ static void serve(void)
 			attacks[i].run();
 }
 
+static void serve_conn(uint64_t number, int fd)
+{
+	conn = number;
+	say_fd = fd;
+	serve();
+}
+
 int main(void)
 {
-	struct fake_news news;
-	struct op_message op;
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	fake_next(&news);
-	for (;;) {
-		fake_next(&news);
-		if (news.message.kind != LINK_CONN)
-			continue;
-		(void)close(news.fds[1]);
-		conn = news.message.conn;
-		say_fd = news.fds[0];
-		serve();
-		(void)close(say_fd);
-		fake_op_init(&op, OP_CONN_CLOSED, conn, 0);
-		(void)fake_send(&op);
-	}
+	fake_serve(serve_conn);
 }

@@ -4,7 +4,6 @@
  * fsbox-broker's place. Whoever connects is told what came of each try; the jobs that do run run "true".
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -127,24 +126,15 @@ static void serve(void)
 	try_wish(&wishes[0]);
 }
 
+static void serve_conn(uint64_t number, int fd)
+{
+	conn = number;
+	say_fd = fd;
+	(void)fcntl(say_fd, F_SETFL, 0);
+	serve();
+}
+
 int main(void)
 {
-	struct fake_news news;
-	struct op_message op;
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	fake_next(&news);
-	for (;;) {
-		fake_next(&news);
-		if (news.message.kind != LINK_CONN)
-			continue;
-		(void)close(news.fds[1]);
-		conn = news.message.conn;
-		say_fd = news.fds[0];
-		(void)fcntl(say_fd, F_SETFL, 0);
-		serve();
-		(void)close(say_fd);
-		fake_op_init(&op, OP_CONN_CLOSED, conn, 0);
-		(void)fake_send(&op);
-	}
+	fake_serve(serve_conn);
 }
