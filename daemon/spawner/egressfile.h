@@ -9,8 +9,9 @@
  * pipe is lost.
  *
  * The next fsboxd records what is in it, goes on doing so as it grows, and removes it when its writer is
- * gone. If there was no room for all, that is told then: EGRESS_EVENT_STATS of job 0 with lost events. The writer is as hostile as ever: what it wrote is checked like what comes by a pipe, and after
- * the first thing that makes no sense nothing more is read.
+ * gone. If there was no room for all, that is told then: EGRESS_EVENT_STATS of job 0 with lost events. The
+ * writer is as hostile as ever: what it wrote is checked like what comes by a pipe, and after the first thing
+ * that makes no sense nothing more is read.
  */
 
 #include <stdbool.h>

@@ -76,6 +76,9 @@ int ledger_intend(struct ledger *ledger, uint64_t job, const struct identity *id
 int ledger_made(struct ledger *ledger, uint64_t job, uid_t uid,
 		const struct report_placeholder *what, struct error *err);
 
+/* For ledger_share(): a builder of JOB's may be making what it announced. */
+#define LEDGER_ANY_UID ((uid_t)-1)
+
 /*
  * JOB, of UID, relies on PATH and on the levels above it, as far as jobs of anybody made them. To be called
  * for every mount of a job's plan when the job is started (a placeholder of another job looks like any
@@ -84,7 +87,6 @@ int ledger_made(struct ledger *ledger, uint64_t job, uid_t uid,
  *
  * LEDGER_BUSY; fails with ERR_LEDGER_FAILED, ERR_NOMEM.
  */
-#define LEDGER_ANY_UID ((uid_t)-1)
 int ledger_share(struct ledger *ledger, uint64_t job, uid_t uid, const char *path,
 		 struct error *err);
 

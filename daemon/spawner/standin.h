@@ -16,7 +16,8 @@
 struct job;
 
 /*
- * PATH, which JOB's policy denies, is gone. One after the other is made. What fails is logged; the job goes on, and what is made at PATH is masked then.
+ * PATH, which JOB's policy denies, is gone. One after the other is made. What fails is logged; the job goes on,
+ * and what is made at PATH is masked then.
  */
 void standin_begin(struct job *job, const char *path);
 

@@ -99,6 +99,16 @@ static void append(int fd, uint64_t connection)
 	assert_int_equal(write(fd, &event, sizeof(event)), sizeof(event));
 }
 
+/* The same with a file, whose writer's descriptor is returned. */
+static int begin_with_file(struct fixture *fixture, char name[EGRESSFILE_NAME_BYTES])
+{
+	int fd = -1;
+
+	begin(fixture);
+	assert_int_equal(egressfile_make(&fixture->jobs, name, &fd, NULL), 0);
+	return fd;
+}
+
 static void what_was_left_is_told_once(void **state)
 {
 	struct fixture fixture;
@@ -106,8 +116,7 @@ static void what_was_left_is_told_once(void **state)
 	int fd = -1;
 
 	(void)state;
-	begin(&fixture);
-	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	fd = begin_with_file(&fixture, name);
 	append(fd, 1);
 	append(fd, 2);
 	/* The writer lives: the next one goes on where this one ended. */
@@ -138,8 +147,7 @@ static void a_writer_that_is_gone_leaves_what_it_wrote(void **state)
 	int fd = -1;
 
 	(void)state;
-	begin(&fixture);
-	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	fd = begin_with_file(&fixture, name);
 	append(fd, 1);
 	(void)close(fd);
 	take_over(&fixture);
@@ -189,9 +197,7 @@ static void what_is_not_as_we_make_it_is_removed(void **state)
 	int fd = -1;
 
 	(void)state;
-	begin(&fixture);
-	/* Of another boot. */
-	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	fd = begin_with_file(&fixture, name); /* of another boot */
 	append(fd, 1);
 	memcpy(fixture.jobs.boot_id, "another", 8);
 	take_over(&fixture);
@@ -218,8 +224,7 @@ static void R33_they_wait_for_room(void **state)
 	int fd = -1;
 
 	(void)state;
-	begin(&fixture);
-	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	fd = begin_with_file(&fixture, name);
 	for (uint64_t i = 0; i < 40; i++)
 		append(fd, i);
 	(void)close(fd);
@@ -252,8 +257,7 @@ static void that_there_was_no_room_is_told_once(void **state)
 	int fd = -1;
 
 	(void)state;
-	begin(&fixture);
-	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	fd = begin_with_file(&fixture, name);
 	append(fd, 1);
 	assert_int_equal(write(fd, "cut", 3), 3);
 	take_over(&fixture);
@@ -276,8 +280,7 @@ static void the_end_of_another_descriptor_is_no_end(void **state)
 	int fd = -1;
 
 	(void)state;
-	begin(&fixture);
-	assert_int_equal(egressfile_make(&fixture.jobs, name, &fd, NULL), 0);
+	fd = begin_with_file(&fixture, name);
 	other = openat(fixture.jobs.dir_fd, name, O_RDWR | O_CLOEXEC);
 	take_over(&fixture);
 	(void)close(other);

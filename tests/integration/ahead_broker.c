@@ -87,25 +87,19 @@ static void crowd(void)
 	try_start("one too many", conn, ahead);
 }
 
-static void serve(void)
+static void serve(uint64_t number, int fd)
 {
 	char word = 0;
 
+	conn = number;
+	say_fd = fd;
 	if (read(say_fd, &word, 1) == 1 && word == 'm')
 		misuse();
 	else
 		crowd();
 }
 
-static void serve_conn(uint64_t number, int fd)
-{
-	conn = number;
-	say_fd = fd;
-	(void)fcntl(say_fd, F_SETFL, 0);
-	serve();
-}
-
 int main(void)
 {
-	fake_serve(serve_conn);
+	fake_serve(serve);
 }

@@ -232,6 +232,7 @@ _Noreturn void fake_serve(void (*serve)(uint64_t conn, int fd))
 		if (news.message.kind != LINK_CONN)
 			continue;
 		(void)close(news.fds[1]);
+		(void)fcntl(news.fds[0], F_SETFL, 0);
 		serve(news.message.conn, news.fds[0]);
 		(void)close(news.fds[0]);
 		fake_op_init(&op, OP_CONN_CLOSED, news.message.conn, 0);

@@ -58,8 +58,8 @@ uint64_t fake_open(uint64_t conn, const char *script, int out_fd, uint32_t *ret_
 void fake_start_init(struct op_message *op, uint64_t conn, uint64_t job, uint32_t plan_bytes);
 
 /*
- * One connection after the other, each closed when SERVE, which gets its number and socket, is through with it.
- * SIGPIPE is ignored.
+ * One connection after the other, each closed when SERVE, which gets its number and socket (it blocks), is through
+ * with it. SIGPIPE is ignored.
  */
 _Noreturn void fake_serve(void (*serve)(uint64_t conn, int fd));
 

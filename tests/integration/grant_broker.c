@@ -276,7 +276,7 @@ static void badterms(const char *line)
 	_exit(0);
 }
 
-static void serve(void)
+static void serve(uint64_t number, int fd)
 {
 	static const struct {
 		const char *name;
@@ -290,7 +290,8 @@ static void serve(void)
 	char line[1024];
 	size_t used = 0;
 
-	(void)fcntl(say_fd, F_SETFL, 0);
+	conn = number;
+	say_fd = fd;
 	while (used < sizeof(line) - 1 && read(say_fd, line + used, 1) == 1 && line[used] != '\n')
 		used++;
 	line[used] = '\0';
@@ -299,16 +300,9 @@ static void serve(void)
 			orders[i].run(line + strlen(orders[i].name));
 }
 
-static void serve_conn(uint64_t number, int fd)
-{
-	conn = number;
-	say_fd = fd;
-	serve();
-}
-
 int main(void)
 {
 	if (pipe2(out_fds, O_CLOEXEC) < 0 || fcntl(out_fds[0], F_SETFL, O_NONBLOCK) < 0)
 		fake_die("pipe");
-	fake_serve(serve_conn);
+	fake_serve(serve);
 }

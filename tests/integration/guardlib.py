@@ -21,12 +21,13 @@ class Inside:
     LOOP = ('echo up; while read -r line; do eval "$line"; s=$?; echo; echo "#$s"; done '
             '2>/dev/null')
 
-    def __init__(self, daemon, *options, cwd):
+    def __init__(self, daemon, *options, cwd, user=None):
         self.status_fd, theirs = os.pipe()
         command = daemon.command("spawn", *NATIVE, "--status-fd", str(theirs), *options, "--",
                                  "/bin/sh", "-c", self.LOOP)
-        self.process = daemon.user.popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1,
-                                         pass_fds=[theirs])
+        self.user = user or daemon.user
+        self.process = self.user.popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1,
+                                       pass_fds=[theirs])
         os.close(theirs)
         first = self.process.stdout.readline()
         if first != b"up\n":
@@ -66,8 +67,8 @@ class Inside:
 
 
 @contextlib.contextmanager
-def inside(daemon, *options, cwd):
-    job = Inside(daemon, *options, cwd=cwd)
+def inside(daemon, *options, cwd, user=None):
+    job = Inside(daemon, *options, cwd=cwd, user=user)
     try:
         yield job
     finally:

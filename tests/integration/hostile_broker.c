@@ -561,12 +561,13 @@ static const struct attack {
 	{ "silent", silent },       { "children", children },
 };
 
-static void serve(void)
+static void serve(uint64_t number, int fd)
 {
 	char line[1024];
 	size_t used = 0;
 
-	(void)fcntl(say_fd, F_SETFL, 0);
+	conn = number;
+	say_fd = fd;
 	while (used < sizeof(line) - 1 && read(say_fd, line + used, 1) == 1 && line[used] != '\n')
 		used++;
 	line[used] = '\0';
@@ -577,14 +578,7 @@ static void serve(void)
 			attacks[i].run();
 }
 
-static void serve_conn(uint64_t number, int fd)
-{
-	conn = number;
-	say_fd = fd;
-	serve();
-}
-
 int main(void)
 {
-	fake_serve(serve_conn);
+	fake_serve(serve);
 }

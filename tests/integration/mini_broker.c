@@ -141,9 +141,6 @@ static void serve(uint64_t conn, int conn_fd)
 	tell(conn_fd, &news.message);
 	(void)close(output[0]);
 	(void)close(channel);
-	(void)close(conn_fd);
-	fake_op_init(&op, OP_CONN_CLOSED, conn, 0);
-	(void)fake_send(&op);
 }
 
 int main(void)
@@ -156,11 +153,5 @@ int main(void)
 		fake_die("the first message is not the configuration");
 	fake_op_init(&ready, OP_READY, 0, 0);
 	(void)fake_send(&ready);
-	for (;;) {
-		fake_next(&news);
-		if (news.message.kind != LINK_CONN)
-			continue;
-		(void)close(news.fds[1]);
-		serve(news.message.conn, news.fds[0]);
-	}
+	fake_serve(serve);
 }

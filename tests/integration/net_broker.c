@@ -93,7 +93,7 @@ static char *good_policy(size_t *ret_bytes)
 	return buf_steal(&out);
 }
 
-static void serve(void)
+static void serve(uint64_t number, int fd)
 {
 	size_t size = 0;
 	AUTO(auto_free) char *good = good_policy(&size);
@@ -111,6 +111,8 @@ static void serve(void)
 		{ "noise", NET_PROXY, ROOM_EGRESS_ALLOWLIST, noise, 4096, 0 },
 	};
 
+	conn = number;
+	say_fd = fd;
 	for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
 		try_wish(&wishes[i]);
 	/* Every byte changed, one at a time: what it is then may run or not, fsboxd stays. */
@@ -126,15 +128,7 @@ static void serve(void)
 	try_wish(&wishes[0]);
 }
 
-static void serve_conn(uint64_t number, int fd)
-{
-	conn = number;
-	say_fd = fd;
-	(void)fcntl(say_fd, F_SETFL, 0);
-	serve();
-}
-
 int main(void)
 {
-	fake_serve(serve_conn);
+	fake_serve(serve);
 }

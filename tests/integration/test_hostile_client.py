@@ -536,6 +536,10 @@ def r9_hung_paths_hang_nobody_but_their_own_request(daemon):
         status_is(result, 125)
         if b"resolver-busy" not in result.stderr and b"timeout" not in result.stderr:
             raise AssertionError(lib.show(result))
+        # With a policy that is known the sandbox is begun before that is seen: nothing runs, nothing stays.
+        status_is(daemon.sh("touch ran", cwd=other, timeout=40), 125, "resolver-busy")
+        wait_for(lambda: not daemon.jobs(), 10, "the end of what was begun")
+        equal(os.listdir(other), [])
         succeeds(daemon.ctl("status", user=User("fsbxb"), timeout=5))
     finally:
         hung.close()

@@ -2,14 +2,13 @@
 """A denied object that its user takes away while a job runs: the job cannot make that path instead, and
 nothing stays of what keeps it from that."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import time
 
 import lib
-from guardlib import NATIVE, Inside, inside, own_daemon, restart
+from guardlib import NATIVE, inside, own_daemon, restart
 from lib import case, equal, project, wait_for
 
 MODES = ("system", "user", "root")
@@ -104,23 +103,6 @@ def r27_many_at_once(daemon):
              f"only the folder in the project: {os.listdir(place)}")
 
 
-@contextlib.contextmanager
-def job_of(daemon, name, *options, cwd):
-    """A job of another user's."""
-    daemon.user, user = lib.User(name), daemon.user
-    try:
-        job = Inside(daemon, *options, cwd=cwd)
-        job.uid = daemon.user.uid
-    finally:
-        daemon.user = user
-    try:
-        yield job
-    finally:
-        if job.process.poll() is None:
-            job.process.kill()
-            job.process.wait()
-
-
 @case("system")
 def b13_what_stands_for_two_users_stands_until_the_last(daemon):
     """Whose it is goes first: the other's job, which tries all the time, cannot make it in that moment."""
@@ -134,12 +116,12 @@ def b13_what_stands_for_two_users_stands_until_the_last(daemon):
     for _ in range(4):
         with open(path, "w", encoding="utf-8") as file:
             file.write("x")
-        with job_of(daemon, "fsbxa", *options, cwd=place) as one, \
-                job_of(daemon, "fsbxb", *options, cwd=place) as two:
+        with inside(daemon, *options, cwd=place, user=lib.User("fsbxa")) as one, \
+                inside(daemon, *options, cwd=place, user=lib.User("fsbxb")) as two:
             os.remove(path)
             stands(path)
             time.sleep(0.3)
-            if os.stat(path).st_uid != one.uid:
+            if os.stat(path).st_uid != one.user.uid:
                 one, two = two, one
             ino = os.stat(path).st_ino
             two.tell(attempt)
