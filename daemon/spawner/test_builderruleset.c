@@ -38,6 +38,7 @@ static void run_builder(struct scene *scene, int times, int say_fd)
 {
 	int ns_dir_fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0L, 0L, 0L); /* also when a test fails */
 	for (int i = 0; i < times; i++)
 		builder_keep_ruleset(&scene->builder, ns_dir_fd, -1);
 	(void)!write(say_fd, "x", 1);
